@@ -1,0 +1,3 @@
+"""What an open model is worth on your own GPUs."""
+
+__version__ = "0.1.0"
