@@ -1,0 +1,62 @@
+"""The agent that knows the answer: runs the task's own reference solution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from rackbench_harnesses.ports import Command, Finish, HarnessExit, HarnessSetupError, Session
+from rackbench_harnesses.settings import Settings, read_settings
+from rackbench_results.records import Step, ToolCall
+
+_FOLDER = "/solution"
+_OUTPUT = "/tmp/rackbench-solution.log"  # noqa: S108  # inside the sandbox
+_SHOWN_BYTES = 20_000
+
+
+class Oracle:
+    """Copies the reference solution into the sandbox, runs it, and takes it away again."""
+
+    name: ClassVar[str] = "oracle"
+    version: ClassVar[str] = "1"
+    needs_model: ClassVar[bool] = False
+    needs_solution: ClassVar[bool] = True
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        read_settings(Settings, settings)
+
+    async def set_up(self, session: Session) -> None:
+        """Copy the solution to where its scripts expect it."""
+        if session.solution is None:
+            message = "the task ships no reference solution (solution/solve.sh)"
+            raise HarnessSetupError(message)
+        await session.sandbox.upload_folder(session.solution, _FOLDER)
+
+    async def run(self, session: Session) -> HarnessExit:
+        """Run solve.sh; a service that it leaves behind keeps running, its output goes to a file."""
+        began = datetime.now(UTC)
+        script = f"bash {_FOLDER}/solve.sh >{_OUTPUT} 2>&1; code=$?; " + (
+            f"head -c {_SHOWN_BYTES} {_OUTPUT}; rm -f {_OUTPUT}; exit $code"
+        )
+        done = await session.sandbox.run(Command(["sh", "-c", script], env=session.solution_env))
+        session.recorder.step(
+            Step(
+                number=1,
+                at=began,
+                message="The reference solution.",
+                tool_calls=(
+                    ToolCall(
+                        call_id="solve",
+                        name="bash",
+                        arguments={"command": f"bash {_FOLDER}/solve.sh"},
+                        observation=done.text,
+                        extra={"exit_code": done.exit_code},
+                    ),
+                ),
+            )
+        )
+        await session.sandbox.run(Command(["rm", "-rf", _FOLDER], user="root"))
+        if done.exit_code:
+            return HarnessExit(Finish.ERROR, f"solve.sh ended with exit code {done.exit_code}")
+        return HarnessExit(Finish.SUBMITTED)

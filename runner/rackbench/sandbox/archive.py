@@ -1,0 +1,109 @@
+"""Tar archives in and out of a sandbox; what comes out is hostile."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from rackbench_harnesses.ports import SandboxError
+
+
+def pack_files(files: Mapping[str, bytes], *, mode: int) -> bytes:
+    """An archive of files at absolute paths, owned by root."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            entry.size = len(content)
+            entry.mode = mode
+            archive.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def pack_folder(folder: Path, target: str) -> bytes:
+    """An archive of a folder's content below an absolute path, owned by root, modes kept."""
+
+    def owned_by_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        entry.uid = entry.gid = 0
+        entry.uname = entry.gname = "root"
+        return entry
+
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.add(folder, arcname=target.strip("/"), filter=owned_by_root)
+    return buffer.getvalue()
+
+
+def empty_folder(target: str, *, mode: int = 0o755) -> bytes:
+    """An archive that makes one folder, owned by root."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        entry = tarfile.TarInfo(target.strip("/"))
+        entry.type = tarfile.DIRTYPE
+        entry.mode = mode
+        archive.addfile(entry)
+    return buffer.getvalue()
+
+
+def unpack(chunks: Iterable[bytes], *, limit_bytes: int) -> tuple[dict[str, bytes], list[str]]:
+    """Regular files by path below the archive's root, and the names of what was left out.
+
+    Links, devices and pipes are left out. Raises SandboxError beyond `limit_bytes`.
+    """
+    files: dict[str, bytes] = {}
+    left_out: list[str] = []
+    try:
+        with tarfile.open(fileobj=_Chunks(chunks, limit_bytes), mode="r|") as archive:
+            for entry in archive:
+                name = _below_root(entry.name)
+                if entry.isdir():
+                    continue
+                if not entry.isreg() or name is None:
+                    left_out.append(entry.name)
+                    continue
+                content = archive.extractfile(entry)
+                assert content is not None
+                files[name] = content.read()
+    except tarfile.TarError as error:
+        message = f"the archive out of the sandbox is broken: {error}"
+        raise SandboxError(message) from error
+    return files, left_out
+
+
+def _below_root(name: str) -> str | None:
+    """The path without its first part, which the engine takes from what was asked for."""
+    parts = PurePosixPath(name).parts
+    if len(parts) == 1:
+        return parts[0]
+    if ".." in parts:
+        return None
+    return str(PurePosixPath(*parts[1:]))
+
+
+class _Chunks(io.RawIOBase):
+    """A bounded file over an iterator of bytes."""
+
+    def __init__(self, chunks: Iterable[bytes], limit_bytes: int) -> None:
+        self._chunks: Iterator[bytes] = iter(chunks)
+        self._rest = b""
+        self._left = limit_bytes
+        self._limit = limit_bytes
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        while size < 0 or len(self._rest) < size:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                break
+            self._left -= len(chunk)
+            if self._left < 0:
+                message = f"what was asked for is larger than {self._limit:,} bytes"
+                raise SandboxError(message)
+            self._rest += chunk
+        end = len(self._rest) if size < 0 else size
+        piece, self._rest = self._rest[:end], self._rest[end:]
+        return piece
