@@ -36,8 +36,14 @@ class Oracle:
     async def run(self, session: Session) -> HarnessExit:
         """Run solve.sh; a service that it leaves behind keeps running, its output goes to a file."""
         began = datetime.now(UTC)
-        script = f"bash {_FOLDER}/solve.sh >{_OUTPUT} 2>&1; code=$?; " + (
-            f"head -c {_SHOWN_BYTES} {_OUTPUT}; rm -f {_OUTPUT}; exit $code"
+        script = "; ".join(
+            [
+                f"bash {_FOLDER}/solve.sh >{_OUTPUT} 2>&1",
+                "code=$?",
+                f"head -c {_SHOWN_BYTES} {_OUTPUT}",
+                f"rm -f {_OUTPUT}",
+                "exit $code",
+            ]
         )
         done = await session.sandbox.run(Command(["sh", "-c", script], env=session.solution_env))
         session.recorder.step(

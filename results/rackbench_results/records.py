@@ -231,6 +231,28 @@ class EndpointIdentity(Record):
     context_tokens: int | None = None
 
 
+class PreflightCheck(Record):
+    """One proof of an endpoint, made before any scored work."""
+
+    name: str
+    state: Literal["pass", "fail", "unknown"]
+    detail: str = ""
+    seconds: float = 0.0
+
+
+class Preflight(Record):
+    """`preflight.json`: what an endpoint proved before it was trusted."""
+
+    schema_version: Literal[1] = 1
+    at: datetime
+    """UTC."""
+    checks: tuple[PreflightCheck, ...]
+
+    def state_of(self, name: str) -> str:
+        """State of one check; unknown where it was not made."""
+        return next((check.state for check in self.checks if check.name == name), "unknown")
+
+
 class EndpointCost(Record):
     """`cost.json`: what an endpoint used between launch and stop."""
 

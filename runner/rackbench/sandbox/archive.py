@@ -28,6 +28,8 @@ def pack_folder(folder: Path, target: str) -> bytes:
     def owned_by_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         entry.uid = entry.gid = 0
         entry.uname = entry.gname = "root"
+        if entry.isreg() and entry.name.endswith(".sh"):
+            entry.mode |= 0o111  # as the official runner does: checkouts lose the bit
         return entry
 
     buffer = io.BytesIO()
@@ -36,14 +38,15 @@ def pack_folder(folder: Path, target: str) -> bytes:
     return buffer.getvalue()
 
 
-def empty_folder(target: str, *, mode: int = 0o755) -> bytes:
-    """An archive that makes one folder, owned by root."""
+def folders(modes: Mapping[str, int]) -> bytes:
+    """An archive that makes folders, owned by root."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        entry = tarfile.TarInfo(target.strip("/"))
-        entry.type = tarfile.DIRTYPE
-        entry.mode = mode
-        archive.addfile(entry)
+        for path, mode in modes.items():
+            entry = tarfile.TarInfo(path)
+            entry.type = tarfile.DIRTYPE
+            entry.mode = mode
+            archive.addfile(entry)
     return buffer.getvalue()
 
 

@@ -40,6 +40,9 @@ _CAPABILITIES = [
 ]
 _KEEP_ALIVE = ["sh", "-c", "sleep infinity"]
 _KILL_GRACE_SECONDS = 5.0
+# Where the official runner promises them; the agent may write to the first two.
+_FOLDERS = {"logs/agent": 0o777, "logs/artifacts": 0o777, "logs/verifier": 0o755}
+_GO_MODE_FOLDER = 1 << 31
 _TEARDOWN_SECONDS = 60.0
 _ENGINE_THREADS = 128
 
@@ -63,6 +66,17 @@ class ContainerSpec:
     """None: the image's own, which a keep-alive command is handed to."""
     new_privileges: bool = False
     """True: programs such as sudo may raise privileges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What lies at a path of a sandbox, and what its regular files hold."""
+
+    files: Mapping[str, bytes]
+    """By name relative to the path."""
+    others: tuple[str, ...]
+    """Links, devices, pipes: left where they are."""
+    is_folder: bool
 
 
 @contextmanager
@@ -125,29 +139,26 @@ class Container:
         packed = await self._thread(lambda: archive.pack_folder(folder, target))
         await self._put(packed, f"copying {folder} to {target}")
 
-    async def make_folder(self, path: str) -> None:
-        """Make a folder, owned by root."""
-        await self._put(archive.empty_folder(path), f"making {path}")
-
     async def download(self, path: str, *, limit_bytes: int) -> dict[str, bytes]:
         """Regular files below a path by relative name; links and devices are left out."""
+        listing = await self.listing(path, limit_bytes=limit_bytes)
+        if listing is None:
+            message = f"there is no {path} in the sandbox"
+            raise SandboxError(message)
+        return dict(listing.files)
 
-        def fetch() -> dict[str, bytes]:
-            chunks, _ = self._api.get_archive(self.id, path)
-            return archive.unpack(chunks, limit_bytes=limit_bytes)[0]
+    async def listing(self, path: str, *, limit_bytes: int) -> Listing | None:
+        """What lies below a path, as the engine sees it; None where there is nothing at all."""
 
-        with explained(f"reading {path} out of the sandbox"):
-            return await self._thread(fetch)
-
-    async def listing(self, path: str, *, limit_bytes: int) -> tuple[list[str], list[str]]:
-        """Names of regular files below a path, and of everything else that is no folder."""
-
-        def fetch() -> tuple[list[str], list[str]]:
-            chunks, _ = self._api.get_archive(self.id, path)
+        def fetch() -> Listing | None:
+            try:
+                chunks, stat = self._api.get_archive(self.id, path)
+            except docker.errors.NotFound:
+                return None
             files, others = archive.unpack(chunks, limit_bytes=limit_bytes)
-            return sorted(files), others
+            return Listing(files, tuple(others), is_folder=bool(stat["mode"] & _GO_MODE_FOLDER))
 
-        with explained(f"listing {path} in the sandbox"):
+        with explained(f"looking at {path} in the sandbox"):
             return await self._thread(fetch)
 
     async def kill_since(self, since_ticks: int) -> int:
@@ -175,6 +186,7 @@ class Container:
         """Start the container and take down which processes belong to the keep-alive."""
 
         def begin() -> None:
+            self._api.put_archive(self.id, "/", archive.folders(_FOLDERS))
             self._api.start(self.id)
             pid = self._api.inspect_container(self.id)["State"]["Pid"]
             if not pid:

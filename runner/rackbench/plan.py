@@ -1,0 +1,267 @@
+"""The plan: every trial of a run, resolved, keyed by content, in its order. Pure."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rackbench.endpoint.serving import EndpointKind
+from rackbench.errors import UsageError
+from rackbench.spec import Arm, RunSpec, TaskSource
+from rackbench_harnesses import registry
+from rackbench_harnesses.ports import Harness
+from rackbench_harnesses.settings import SettingsError, read_settings
+from rackbench_results.outcomes import Reason
+from rackbench_results.records import EndpointIdentity, TrialKey
+from rackbench_tasks import NetworkMode, Task, TaskError, load_suite
+
+_MEGABYTE = 1024 * 1024
+_UNSUPPORTED_REASONS = {
+    "gpu": Reason.GPU,
+    "compose": Reason.COMPOSE,
+    "windows": Reason.ARCHITECTURE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedArm:
+    """An arm, resolved."""
+
+    name: str
+    harness: Harness
+    settings: Mapping[str, Any]
+    endpoint: str | None
+
+    def digest(self, identity: EndpointIdentity | None) -> str:
+        """Of everything that makes its trials this experiment; the address is not among it."""
+        return _digest(
+            {
+                "harness": self.harness.name,
+                "version": self.harness.version,
+                "settings": self.settings,
+                "endpoint": identity.model_dump(mode="json") if identity else None,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One (task, arm, index)."""
+
+    task: Task
+    arm: PlannedArm
+    index: int
+
+    @property
+    def label(self) -> str:
+        """For people: `task/arm/index`."""
+        return f"{self.task.name}/{self.arm.name}/{self.index}"
+
+    def key(self, identity: EndpointIdentity | None) -> TrialKey:
+        """Identity by content."""
+        return TrialKey(
+            task_digest=self.task.digest,
+            arm_digest=self.arm.digest(identity),
+            index=self.index,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one attempt may use."""
+
+    cpus: float
+    memory_bytes: int
+    storage_bytes: int
+    agent_seconds: float
+    verifier_seconds: float
+    network: str
+    """`none` or `bridge`, as the engine calls them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that a run will do."""
+
+    spec: RunSpec
+    tasks: tuple[Task, ...]
+    arms: tuple[PlannedArm, ...]
+    endpoints: Mapping[str, EndpointKind]
+    trials: tuple[Trial, ...]
+    warnings: tuple[str, ...]
+
+    def resources(self, task: Task) -> Resources:
+        """The task's own limits, the run file's where it has none."""
+        asked, defaults = task.environment, self.spec.sandbox
+        sealed = (
+            defaults.network == "sealed" or asked.network.mode is not NetworkMode.PUBLIC
+        )
+        agent_seconds = task.agent.timeout_seconds or self.spec.limits.agent_seconds
+        return Resources(
+            cpus=asked.cpus or defaults.cpus,
+            memory_bytes=asked.memory_bytes or defaults.memory_mb * _MEGABYTE,
+            storage_bytes=asked.storage_bytes or defaults.storage_mb * _MEGABYTE,
+            agent_seconds=agent_seconds * self.spec.limits.timeout_multiplier,
+            verifier_seconds=task.verifier.timeout_seconds,
+            network="none" if sealed else "bridge",
+        )
+
+    def record(self) -> dict[str, Any]:
+        """`plan.json`: the plan as data, for people and for the check before a resumption."""
+        return {
+            "schema_version": 1,
+            "name": self.spec.name,
+            "seed": self.spec.seed,
+            "board_comparable": self.spec.limits.timeout_multiplier == 1.0,
+            "tasks": [
+                {
+                    "id": task.id,
+                    "name": task.name,
+                    "folder": str(task.folder),
+                    "digest": task.digest,
+                    "resources": _as_dict(self.resources(task)),
+                    "needs": list(task.needs),
+                }
+                for task in self.tasks
+            ],
+            "arms": [
+                {
+                    "name": arm.name,
+                    "harness": arm.harness.name,
+                    "harness_version": arm.harness.version,
+                    "settings": dict(arm.settings),
+                    "endpoint": arm.endpoint,
+                    "digest": arm.digest(self.identity_of(arm)),
+                }
+                for arm in self.arms
+            ],
+            "endpoints": {
+                name: endpoint.identity().model_dump(mode="json")
+                for name, endpoint in self.endpoints.items()
+            },
+            "trials": [[t.task.name, t.arm.name, t.index] for t in self.trials],
+            "warnings": list(self.warnings),
+        }
+
+    def identity_of(self, arm: PlannedArm) -> EndpointIdentity | None:
+        """Who will answer an arm, as far as it is known before anything is started."""
+        return self.endpoints[arm.endpoint].identity() if arm.endpoint else None
+
+
+def make_plan(
+    spec: RunSpec, *, beside: Path, host_env: Mapping[str, str], strict: bool = False
+) -> Plan:
+    """Resolve a run file. Nothing is started, nothing is written.
+
+    Raises UsageError, PrerequisiteError.
+    """
+    endpoints = {
+        name: _endpoint(name, values, beside) for name, values in spec.endpoints.items()
+    }
+    arms = tuple(_arm(arm) for arm in spec.arms)
+    tasks, warnings = _tasks(spec.tasks, strict=strict, host_env=host_env)
+    trials = [
+        Trial(task, arm, index)
+        for index in range(spec.attempts)
+        for task in tasks
+        for arm in arms
+    ]
+    # Drift of a machine or an endpoint over a run must hit all arms alike.
+    random.Random(spec.seed).shuffle(trials)  # noqa: S311
+    for arm in arms:
+        if arm.harness.needs_solution:
+            warnings += [f"{t.name}: no reference solution" for t in tasks if not t.solution]
+    return Plan(
+        spec=spec,
+        tasks=tuple(tasks),
+        arms=arms,
+        endpoints=endpoints,
+        trials=tuple(trials),
+        warnings=tuple(warnings),
+    )
+
+
+def unsupported(task: Task) -> tuple[Reason, str] | None:
+    """Why this task cannot run here, or None."""
+    for need in task.needs:
+        reason = _UNSUPPORTED_REASONS.get(need, Reason.RESOURCES)
+        return reason, f"needs {need}, which this version does not offer"
+    return None
+
+
+def _tasks(
+    sources: Sequence[TaskSource], *, strict: bool, host_env: Mapping[str, str]
+) -> tuple[list[Task], list[str]]:
+    tasks: dict[str, Task] = {}
+    problems: list[str] = []
+    warnings: list[str] = []
+    for source in sources:
+        try:
+            suite = load_suite(source.path, strict=strict, host_env=host_env)
+        except TaskError as error:
+            problems += error.problems
+            continue
+        warnings += suite.warnings
+        chosen = [task for task in suite.tasks if _chosen(task, source)]
+        if not chosen:
+            problems.append(f"{source.path}: no task is left after include and exclude")
+        for task in chosen:
+            warnings += task.warnings
+            if twin := tasks.get(task.name):
+                problems.append(f"two tasks are called {task.name}: {twin.folder}, {task.folder}")
+            tasks[task.name] = task
+    if problems:
+        raise UsageError("\n".join(problems))
+    return list(tasks.values()), list(dict.fromkeys(warnings))
+
+
+def _chosen(task: Task, source: TaskSource) -> bool:
+    def matches(patterns: Sequence[str]) -> bool:
+        return any(
+            fnmatch.fnmatch(name, pattern) for pattern in patterns for name in (task.name, task.id)
+        )
+
+    return matches(source.include) and not matches(source.exclude)
+
+
+def _arm(arm: Arm) -> PlannedArm:
+    try:
+        harness: Harness = registry.load("rackbench.harnesses", arm.harness)(arm.settings)
+    except registry.PluginError as error:
+        raise UsageError(f"arm {arm.label!r}: {error}") from error
+    except SettingsError as error:
+        raise UsageError(f"arm {arm.label!r}, settings of {arm.harness}: {error}") from error
+    if harness.needs_model and not arm.endpoint:
+        raise UsageError(f"arm {arm.label!r}: {arm.harness} needs an endpoint")
+    return PlannedArm(arm.label, harness, arm.settings, arm.endpoint)
+
+
+def _endpoint(name: str, values: Mapping[str, Any], beside: Path) -> EndpointKind:
+    kind = values.get("kind") if isinstance(values, dict) else None
+    if not isinstance(kind, str):
+        raise UsageError(f"endpoint {name!r} needs a `kind`: external, vllm or scripted")
+    try:
+        plugin = registry.load("rackbench.endpoints", kind)
+        settings = read_settings(plugin.Settings, values)
+    except registry.PluginError as error:
+        raise UsageError(f"endpoint {name!r}: {error}") from error
+    except SettingsError as error:
+        lines = "".join(f"\n  {problem}" for problem in error.problems)
+        raise UsageError(f"endpoint {name!r}:{lines}") from error
+    endpoint: EndpointKind = plugin(settings, beside=beside)
+    return endpoint
+
+
+def _as_dict(resources: Resources) -> dict[str, Any]:
+    return {name: getattr(resources, name) for name in resources.__slots__}
+
+
+def _digest(content: object) -> str:
+    text = json.dumps(content, sort_keys=True, default=str)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
