@@ -99,9 +99,7 @@ class Plan:
     def resources(self, task: Task) -> Resources:
         """The task's own limits, the run file's where it has none."""
         asked, defaults = task.environment, self.spec.sandbox
-        sealed = (
-            defaults.network == "sealed" or asked.network.mode is not NetworkMode.PUBLIC
-        )
+        sealed = defaults.network == "sealed" or asked.network.mode is not NetworkMode.PUBLIC
         agent_seconds = task.agent.timeout_seconds or self.spec.limits.agent_seconds
         return Resources(
             cpus=asked.cpus or defaults.cpus,
@@ -118,6 +116,12 @@ class Plan:
             "schema_version": 1,
             "name": self.spec.name,
             "seed": self.spec.seed,
+            "summary": {
+                "solved_at": self.spec.solved_at,
+                "void_threshold": self.spec.void_threshold,
+                "seed": self.spec.seed,
+                "planned": {arm.name: len(self.tasks) * self.spec.attempts for arm in self.arms},
+            },
             "board_comparable": self.spec.limits.timeout_multiplier == 1.0,
             "tasks": [
                 {
@@ -161,16 +165,11 @@ def make_plan(
 
     Raises UsageError, PrerequisiteError.
     """
-    endpoints = {
-        name: _endpoint(name, values, beside) for name, values in spec.endpoints.items()
-    }
+    endpoints = {name: _endpoint(name, values, beside) for name, values in spec.endpoints.items()}
     arms = tuple(_arm(arm) for arm in spec.arms)
     tasks, warnings = _tasks(spec.tasks, strict=strict, host_env=host_env)
     trials = [
-        Trial(task, arm, index)
-        for index in range(spec.attempts)
-        for task in tasks
-        for arm in arms
+        Trial(task, arm, index) for index in range(spec.attempts) for task in tasks for arm in arms
     ]
     # Drift of a machine or an endpoint over a run must hit all arms alike.
     random.Random(spec.seed).shuffle(trials)  # noqa: S311

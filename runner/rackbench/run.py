@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
+from rackbench_results.store import RunFolder, read_record, write_json, write_record
 
 from rackbench.endpoint.preflight import preflight
-from rackbench.endpoint.serving import EndpointKind, Place, Serving
+from rackbench.endpoint.serving import EndpointKind, Place, Report, Serving
 from rackbench.endpoint.settings import EndpointSettings
 from rackbench.errors import EndpointError, PrerequisiteError, UsageError
 from rackbench.gateway import open_gateway
@@ -29,7 +30,6 @@ from rackbench.slots import Slots
 from rackbench.trial import run_attempt
 from rackbench_results.outcomes import Outcome, is_retried
 from rackbench_results.records import EndpointCost, EndpointIdentity, Preflight, Result
-from rackbench_results.store import RunFolder, read_record, write_json, write_record
 
 _GIGABYTE = 1024**3
 _TICK_SECONDS = 2.0
@@ -52,7 +52,9 @@ async def execute(plan: Plan, folder: RunFolder, observers: Observers) -> None:
         todo = unfinished(plan, folder)
         slots = plan.spec.slots or sandboxes.host.cpus
         observers.see(
-            RunBegan(run_id, str(folder.path), len(plan.trials), len(plan.trials) - len(todo), slots)
+            RunBegan(
+                run_id, str(folder.path), len(plan.trials), len(plan.trials) - len(todo), slots
+            )
         )
         if not todo:
             return
@@ -99,6 +101,8 @@ async def _run_trials(todo: Sequence[Trial], site: Site, places: int) -> None:
     slots = Slots(places, int(site.sandboxes.host.memory_bytes * _MEMORY_SHARE))
     async with anyio.create_task_group() as beside:
         beside.start_soon(_tell_devices, site)
+        for serving in site.servings.values():
+            beside.start_soon(serving.until_lost)
         async with anyio.create_task_group() as work:
             for trial in todo:
                 work.start_soon(_run_trial, trial, site, slots)
@@ -173,12 +177,11 @@ async def _endpoint(
 
 
 async def _prove(
-    name: str, at: Path, serving: Serving, kind: EndpointKind, *, report: object
+    name: str, at: Path, serving: Serving, kind: EndpointKind, *, report: Report
 ) -> None:
     """Pre-flight: what fails the first proof is not asked anything that counts."""
     if not kind.needs_preflight:
         return
-    assert callable(report)
     report("proving it")
     began = time.monotonic()
     found: Preflight = await preflight(serving)
@@ -209,7 +212,9 @@ def _must_be_the_same(name: str, at: Path, identity: EndpointIdentity) -> None:
     if before == identity:
         return
     old, new = before.model_dump(), identity.model_dump()
-    changed = ", ".join(f"{key}: {old[key]!r} → {new[key]!r}" for key in old if old[key] != new[key])
+    changed = ", ".join(
+        f"{key}: {old[key]!r} → {new[key]!r}" for key in old if old[key] != new[key]
+    )
     raise UsageError(
         f"endpoint {name!r} is not the one this run began with ({changed}); its trials would not "
         "belong to the same arm: start a new run"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -139,10 +139,10 @@ class RunSpec(Settings):
         return self
 
 
-def read_spec(path: Path, overrides: Sequence[str] = ()) -> RunSpec:
-    """A run file with `key=value` overrides; keys may be paths such as `limits.steps`.
+def read_values(path: Path) -> dict[str, Any]:
+    """The keys and values of a run file, unchecked.
 
-    Relative paths in it are resolved against its folder. Raises UsageError, all problems at once.
+    Raises UsageError.
     """
     try:
         values = yaml.safe_load(path.read_text())
@@ -152,13 +152,14 @@ def read_spec(path: Path, overrides: Sequence[str] = ()) -> RunSpec:
         raise UsageError(f"run file {path}: {error}") from error
     if not isinstance(values, dict):
         raise UsageError(f"run file {path}: expected keys and values, see README")
-    for override in overrides:
-        override_key(values, override)
-    return make_spec(values, origin=str(path), beside=path.parent)
+    return values
 
 
 def make_spec(values: Mapping[str, Any], *, origin: str, beside: Path) -> RunSpec:
-    """Check the values of a run file, and resolve the paths of its task sources."""
+    """Check the values of a run file; paths of tasks are resolved against its folder.
+
+    Raises UsageError, all problems at once.
+    """
     try:
         spec = read_settings(RunSpec, values)
     except SettingsError as error:
@@ -204,5 +205,7 @@ def _enter(target: Any, part: str, override: str) -> Any:
 
 def _position(target: list[Any], part: str, override: str) -> int:
     if not part.isdigit() or int(part) >= len(target):
-        raise UsageError(f"override {override!r}: {part!r} is no position in a list of {len(target)}")
+        raise UsageError(
+            f"override {override!r}: {part!r} is no position in a list of {len(target)}"
+        )
     return int(part)

@@ -31,8 +31,10 @@ async def reset_folders(sandbox: Container, user: str) -> None:
             [
                 "sh",
                 "-c",
-                f"rm -rf {_FOLDER} {_TESTS}; mkdir -p {_FOLDER} && "
-                f"chown {shlex.quote(user)} {_FOLDER} && chmod 755 {_FOLDER}",
+                (
+                    f"rm -rf {_FOLDER} {_TESTS}; mkdir -p {_FOLDER} && "
+                    f"chown {shlex.quote(user)} {_FOLDER} && chmod 755 {_FOLDER}"
+                ),
             ],
             user="0",
             cwd="/",

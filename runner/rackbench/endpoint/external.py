@@ -40,6 +40,7 @@ class External:
     """The endpoint kind `external`."""
 
     Settings = ExternalSettings
+    needs_preflight = True
 
     def __init__(self, settings: EndpointSettings, *, beside: Path) -> None:
         assert isinstance(settings, ExternalSettings)

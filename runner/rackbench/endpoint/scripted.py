@@ -28,9 +28,11 @@ class Scripted:
     """The endpoint kind `scripted`."""
 
     Settings = ScriptedSettings
+    needs_preflight = False
 
     def __init__(self, settings: EndpointSettings, *, beside: Path) -> None:
         assert isinstance(settings, ScriptedSettings)
+        self.settings: EndpointSettings = settings
         self.path = beside / settings.script
         self.profile = load_profile(settings.profile, beside=beside)
         try:

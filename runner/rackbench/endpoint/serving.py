@@ -55,6 +55,7 @@ class Serving:
         self.crashes = 0
         self.timeline = Timeline()
         self._ready = anyio.Event()
+        self._gone = anyio.Event()
         self._lost: str | None = None
 
     async def wait_ready(self) -> None:
@@ -79,6 +80,15 @@ class Serving:
         """It will not come back."""
         self._lost = why
         self._ready.set()
+        self._gone.set()
+
+    async def until_lost(self) -> None:
+        """Wait for ever, or until it has been given up.
+
+        Raises EndpointError then: a run without its endpoint can only stop.
+        """
+        await self._gone.wait()
+        raise EndpointError(self._lost or "the endpoint is gone")
 
     def cost(self, settings: EndpointSettings) -> EndpointCost:
         """What it used up to now, split into what it did in that time."""
@@ -122,6 +132,9 @@ class EndpointKind(Protocol):
     """A plug-in of the group `rackbench.endpoints`."""
 
     Settings: type[EndpointSettings]
+    settings: EndpointSettings
+    needs_preflight: bool
+    """False for an endpoint whose answers are known anyway."""
 
     def __init__(self, settings: EndpointSettings, *, beside: Path) -> None: ...
 

@@ -74,6 +74,7 @@ class Vllm:
     """The endpoint kind `vllm`."""
 
     Settings = VllmSettings
+    needs_preflight = True
 
     def __init__(self, settings: EndpointSettings, *, beside: Path) -> None:
         assert isinstance(settings, VllmSettings)

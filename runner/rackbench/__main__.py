@@ -1,0 +1,5 @@
+"""`python -m rackbench`."""
+
+from rackbench.cli.main import main
+
+main()
