@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -45,6 +47,11 @@ _FOLDERS = {"logs/agent": 0o777, "logs/artifacts": 0o777, "logs/verifier": 0o755
 _GO_MODE_FOLDER = 1 << 31
 _TEARDOWN_SECONDS = 60.0
 _ENGINE_THREADS = 128
+_TABLE_BYTES = 4_000_000
+_REQUEST_SECONDS = 120
+_CHUNK_BYTES = 1024 * 1024
+_NOT_FOUND = 404
+_STAT_HEADER = "X-Docker-Container-Path-Stat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,8 @@ class ContainerSpec:
     """None: the image's own, which a keep-alive command is handed to."""
     new_privileges: bool = False
     """True: programs such as sudo may raise privileges."""
+    kill_from_inside: bool = False
+    """True: end processes through the container alone, as a runner that is not root must."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +110,7 @@ class Container:
         self._api = api
         self._spec = spec
         self._threads = anyio.CapacityLimiter(_ENGINE_THREADS)
-        self._table: processes.ProcessTable
+        self._processes: processes.Processes
         self._keep: frozenset[int] = frozenset()
         self._memory_cgroup: Path | None = None
         self.id = container_id
@@ -149,13 +158,20 @@ class Container:
 
     async def listing(self, path: str, *, limit_bytes: int) -> Listing | None:
         """What lies below a path, as the engine sees it; None where there is nothing at all."""
+        url = f"{self._api.base_url}/v{self._api.api_version}/containers/{self.id}/archive"
 
         def fetch() -> Listing | None:
-            try:
-                chunks, stat = self._api.get_archive(self.id, path)
-            except docker.errors.NotFound:
-                return None
-            files, others = archive.unpack(chunks, limit_bytes=limit_bytes)
+            # By the SDK's session, not by its method: an answer that is not read to its end must
+            # be closed, or the engine keeps the container locked.
+            with self._api.get(
+                url, params={"path": path}, stream=True, timeout=_REQUEST_SECONDS
+            ) as answer:
+                if answer.status_code == _NOT_FOUND:
+                    return None
+                answer.raise_for_status()
+                stat = json.loads(base64.b64decode(answer.headers[_STAT_HEADER]))
+                chunks = answer.iter_content(_CHUNK_BYTES)
+                files, others = archive.unpack(chunks, limit_bytes=limit_bytes)
             return Listing(files, tuple(others), is_folder=bool(stat["mode"] & _GO_MODE_FOLDER))
 
         with explained(f"looking at {path} in the sandbox"):
@@ -165,7 +181,7 @@ class Container:
         """Kill everything that started since a moment; 0 means everything but the keep-alive."""
         with explained("ending processes in the sandbox"):
             return await self._thread(
-                lambda: processes.kill_since(self._table, since_ticks, keep=self._keep)
+                lambda: self._processes.kill_since(since_ticks, keep=self._keep)
             )
 
     async def written_bytes(self) -> int:
@@ -194,11 +210,11 @@ class Container:
                 raise SandboxError(message)
             self._memory_cgroup = processes.cgroup_of(pid, "memory")
             cgroup = processes.cgroup_of(pid, "pids")
-            if cgroup and os.geteuid() == 0:
-                self._table = processes.CgroupProcesses(cgroup)
+            if cgroup and os.geteuid() == 0 and not self._spec.kill_from_inside:
+                self._processes = processes.CgroupProcesses(cgroup)
             else:
-                self._table = processes.InsideProcesses(self._run_as_root)
-            self._keep = frozenset(self._table.read())
+                self._processes = processes.InsideProcesses(self._run_as_root)
+            self._keep = self._processes.pids()
 
         with explained(f"starting a container of {self._spec.image}"):
             await self._thread(begin)
@@ -235,7 +251,7 @@ class Container:
             with anyio.move_on_after(_KILL_GRACE_SECONDS) as grace:
                 await self.kill_since(since_ticks)
             if stream:
-                stream.close()
+                stream.hang_up()
             if grace.cancelled_caught:
                 await self._thread(lambda: self._api.kill(self.id))
                 message = "a command did not end at its time limit; its container was killed"
@@ -253,9 +269,10 @@ class Container:
             await self._thread(lambda: self._api.put_archive(self.id, "/", packed))
 
     def _run_as_root(self, argv: list[str]) -> bytes:
-        created = self._api.exec_create(self.id, argv, user="0")
-        output: bytes = self._api.exec_start(created["Id"])
-        return output
+        _, stream = self._open(Command(argv, user="0", cwd="/"))
+        output, errors = Output(_TABLE_BYTES), Output(0)
+        stream.converse(b"", output, errors)
+        return bytes(output.kept)
 
     async def _thread(self, call: Callable[[], T], *, abandon: bool = False) -> T:
         return await anyio.to_thread.run_sync(

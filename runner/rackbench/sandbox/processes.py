@@ -12,13 +12,52 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-_ROUNDS = 20
+_ROUNDS = 200
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+# Passes over the container's own process table until one finds nothing. A single shell does it,
+# since a tree may fork faster than commands can be sent.
+_KILL_INSIDE = """
+since=$1; keep=" $2 "; killed=0; passes=0
+while [ $passes -lt 500 ]; do
+  passes=$((passes + 1)); found=0
+  for folder in /proc/[0-9]*; do
+    pid=${folder#/proc/}
+    case "$keep" in *" $pid "*) continue ;; esac
+    [ "$pid" = $$ ] && continue
+    read -r line 2>/dev/null <"$folder/stat" || continue
+    set -- ${line##*)}
+    case $1 in Z | X) continue ;; esac
+    if [ "${20}" -ge "$since" ]; then kill -9 "$pid" 2>/dev/null && found=$((found + 1)); fi
+  done
+  [ $found = 0 ] && break
+  killed=$((killed + found))
+done
+echo $killed
+"""
+_LIST_INSIDE = "for f in /proc/[0-9]*; do p=${f#/proc/}; [ $p = $$ ] || echo $p; done"
+
+
+class Processes(Protocol):
+    """The processes of one container, however they are reached."""
+
+    def pids(self) -> frozenset[int]:
+        """All there are, in whatever numbering this way of reaching them uses."""
+        ...
+
+    def kill_since(self, since_ticks: int, *, keep: frozenset[int]) -> int:
+        """Kill every tree that started since a moment; returns how many processes that were."""
+        ...
+
+
+def now_ticks() -> int:
+    """The present moment as the kernel counts the start of processes: ticks since boot."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_SECOND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,42 +70,64 @@ class Process:
     """Since boot; the kernel's field `starttime`."""
 
 
-class ProcessTable(Protocol):
-    """The processes of one container, however they are reached."""
+@dataclass(frozen=True, slots=True)
+class CgroupProcesses:
+    """As the host sees them, through the container's cgroup: nothing inside can lie."""
 
-    def read(self) -> dict[int, Process]:
-        """All processes, by pid."""
-        ...
+    cgroup: Path
 
-    def kill(self, pids: Iterable[int]) -> None:
-        """SIGKILL; pids that are gone are ignored."""
-        ...
+    def pids(self) -> frozenset[int]:
+        """By the host's numbers; zombies left out."""
+        return frozenset(self._table())
+
+    def kill_since(self, since_ticks: int, *, keep: frozenset[int]) -> int:
+        """Kill from the host, until nothing is left: a dying tree may fork."""
+        killed: set[int] = set()
+        for _ in range(_ROUNDS):
+            victims = started_since(self._table(), since_ticks, keep)
+            if not victims:
+                break
+            for pid in victims:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            killed |= victims
+            time.sleep(0.001)  # the kernel needs a moment before the table shows it
+        return len(killed)
+
+    def _table(self) -> dict[int, Process]:
+        table = {}
+        for pid in (self.cgroup / "cgroup.procs").read_text().split():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+                if stat.rpartition(")")[2].split()[0] not in "ZX":
+                    table[int(pid)] = parse_stat(stat)
+        return table
 
 
-def now_ticks() -> int:
-    """The present moment in the unit of `Process.started_ticks`."""
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_SECOND)
+@dataclass(frozen=True, slots=True)
+class InsideProcesses:
+    """As a shell inside the container sees them: for a runner that is not root.
 
-
-def kill_since(table: ProcessTable, since_ticks: int, *, keep: frozenset[int]) -> int:
-    """Kill everything that started since a moment and does not belong to something older.
-
-    Returns how many were killed. Repeats until nothing is left, since a dying tree may fork.
+    Coarser than from the host: what an older service started since the moment dies too.
     """
-    killed: set[int] = set()
-    for _ in range(_ROUNDS):
-        victims = _started_since(table.read(), since_ticks, keep)
-        if not victims:
-            break
-        table.kill(victims)
-        killed |= victims
-        time.sleep(0.002)  # the kernel needs a moment before the table shows it
-    return len(killed)
+
+    run_as_root: Callable[[list[str]], bytes]
+
+    def pids(self) -> frozenset[int]:
+        """By the container's numbers."""
+        return frozenset(map(int, self.run_as_root(["sh", "-c", _LIST_INSIDE]).split()))
+
+    def kill_since(self, since_ticks: int, *, keep: frozenset[int]) -> int:
+        """Kill by the container's own shell."""
+        kept = " ".join(map(str, keep))
+        argv = ["sh", "-c", _KILL_INSIDE, "sh", str(since_ticks), kept]
+        return int(self.run_as_root(argv).split()[-1])
 
 
-def _started_since(
+def started_since(
     processes: Mapping[int, Process], since_ticks: int, keep: frozenset[int]
 ) -> set[int]:
+    """Everything that started since a moment and does not descend from something older."""
     victims = set()
     for process in processes.values():
         if process.pid in keep or process.started_ticks < since_ticks:
@@ -84,54 +145,6 @@ def parse_stat(line: str) -> Process:
     head, _, tail = line.rpartition(")")
     fields = tail.split()
     return Process(int(head.split(" ", 1)[0]), int(fields[1]), int(fields[19]))
-
-
-@dataclass(frozen=True, slots=True)
-class CgroupProcesses:
-    """The table as the host sees it, through the container's cgroup: nothing inside can lie."""
-
-    cgroup: Path
-
-    def read(self) -> dict[int, Process]:
-        """All processes, by the host's pid; zombies left out."""
-        table = {}
-        for line in (self.cgroup / "cgroup.procs").read_text().split():
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                stat = Path(f"/proc/{line}/stat").read_text(errors="replace")
-                if stat.rpartition(")")[2].split()[0] not in "ZX":
-                    process = parse_stat(stat)
-                    table[process.pid] = process
-        return table
-
-    def kill(self, pids: Iterable[int]) -> None:
-        """SIGKILL from the host."""
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-
-@dataclass(frozen=True, slots=True)
-class InsideProcesses:
-    """The table as a shell inside the container sees it: for a runner that is not root."""
-
-    run_as_root: Callable[[list[str]], bytes]
-
-    def read(self) -> dict[int, Process]:
-        """All processes, by the container's pid; the reading shell is left out."""
-        output = self.run_as_root(["sh", "-c", "echo $$; cat /proc/[0-9]*/stat 2>/dev/null; true"])
-        me, *lines = output.decode(errors="replace").splitlines()
-        table = {}
-        for line in lines:
-            if ") Z " in line:
-                continue
-            process = parse_stat(line)
-            if str(process.pid) != me and str(process.parent) != me:
-                table[process.pid] = process
-        return table
-
-    def kill(self, pids: Iterable[int]) -> None:
-        """SIGKILL by the container's own shell."""
-        self.run_as_root(["sh", "-c", f"kill -9 {' '.join(map(str, pids))} 2>/dev/null; true"])
 
 
 def cgroup_of(pid: int, controller: str) -> Path | None:

@@ -35,7 +35,9 @@ class CommandStream:
     def __init__(self, raw_socket: Any) -> None:
         # The SDK hands out the socket below the buffered reader that has read the HTTP headers:
         # output that came with the headers would be lost there, so the reader is taken instead.
-        self._reader: io.BufferedReader = raw_socket._response.raw._fp.fp  # noqa: SLF001
+        self._raw = raw_socket
+        self._response = raw_socket._response  # noqa: SLF001
+        self._reader: io.BufferedReader = self._response.raw._fp.fp  # noqa: SLF001
         self._socket: socket.socket = raw_socket._sock  # noqa: SLF001
         self._socket.settimeout(None)
 
@@ -48,14 +50,21 @@ class CommandStream:
         try:
             self._collect(stdout, stderr)
         finally:
-            self.close()
+            self.hang_up()
             if feeder:
                 feeder.join()
+            self.release()
 
-    def close(self) -> None:
+    def hang_up(self) -> None:
         """End the conversation; a reader in another thread comes back at once."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+
+    def release(self) -> None:
+        """Give the connection back to the system; nobody may be reading."""
+        self._response.close()
+        self._raw.close()
+        self._socket.close()
 
     def _feed(self, stdin: bytes) -> None:
         # A command may end without reading its input.
