@@ -8,6 +8,15 @@ from importlib.metadata import entry_points
 from typing import Any
 
 
+_KINDS = {
+    "rackbench.harnesses": "harness",
+    "rackbench.sandboxes": "sandbox",
+    "rackbench.endpoints": "endpoint kind",
+    "rackbench.task_formats": "task format",
+    "rackbench.exporters": "exporter",
+}
+
+
 class PluginError(LookupError):
     """A plug-in that cannot be found or loaded; the message says what is there."""
 
@@ -36,7 +45,7 @@ def load(group: str, name: str) -> Any:
         known = names(group)
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        kind = group.rpartition(".")[2].replace("_", " ").rstrip("s")
+        kind = _KINDS.get(group, "plug-in")
         message = f"unknown {kind} {name!r}{hint} (installed: {', '.join(known) or 'none'})"
         raise PluginError(message)
     return _import(points[0].value)

@@ -46,7 +46,7 @@ from_registry() {
     apt-get -qq update
     apt-get -qq install -y --no-install-recommends ${packages[*]} >/dev/null
     $clean")
-  { docker start --attach "$container" && docker export "$container" | pack; } || rc=$?
+  { docker start --attach "$container" && docker export "$container" | gzip -1 >"$work/files.tar.gz"; } || rc=$?
   docker rm --force "$container" >/dev/null
   return "$rc"
 }
@@ -75,7 +75,7 @@ from_mirror() {
   : >"$work/root/etc/resolv.conf"
   : >"$work/root/etc/hostname"
   tar --create --numeric-owner --exclude='./dev/*' --exclude='./proc/*' --exclude='./sys/*' \
-    --directory="$work/root" . | pack
+    --directory="$work/root" . | gzip -1 >"$work/files.tar.gz"
 }
 
 install_debootstrap() {
@@ -87,12 +87,6 @@ install_debootstrap() {
     ((attempt == 3)) || sleep 5
   done
   die "apt-get could not install debootstrap"
-}
-
-# Into the cache, whole or not at all.
-pack() {
-  gzip -1 >"$work/files.tar.gz"
-  mv "$work/files.tar.gz" "$files"
 }
 
 # A tag only for what works.
@@ -155,5 +149,7 @@ else
   say "no registry answers"
   from_mirror
 fi
+# Into the cache whole or not at all.
+mv "$work/files.tar.gz" "$files"
 import || die "the new image does not work; its files are $files"
 say "$image is there"

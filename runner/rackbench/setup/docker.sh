@@ -111,14 +111,19 @@ start() {
 }
 
 await() {
-  local began=$SECONDS
+  local began=$SECONDS why=
   until answers; do
-    if ((SECONDS - began >= start_seconds)) || { [[ -n $daemon ]] && ! kill -0 "$daemon" 2>/dev/null; }; then
+    if [[ -n $daemon ]] && ! kill -0 "$daemon" 2>/dev/null; then
+      why="dockerd ended at once"
+    elif ((SECONDS - began >= start_seconds)); then
+      why="no daemon answered at $host within $start_seconds s"
+    fi
+    if [[ -n $why ]]; then
       if [[ -s $log ]]; then
         echo "docker: the end of $log:" >&2
         tail -n 20 "$log" >&2
       fi
-      die "the daemon did not answer at $host within $((SECONDS - began)) s"
+      die "$why"
     fi
     sleep 0.2
   done
