@@ -14,6 +14,12 @@ from typing import Any
 import anyio
 import anyio.abc
 import yaml
+
+from rackbench.errors import Exit, RackbenchError, UsageError
+from rackbench.plan import Plan, make_plan
+from rackbench.progress import Observer, Observers
+from rackbench.run import execute, read_costs
+from rackbench.spec import RunSpec, make_spec, override_key, read_values
 from rackbench_results.store import (
     RunFolder,
     StoreError,
@@ -23,13 +29,7 @@ from rackbench_results.store import (
     write_json,
     write_record,
 )
-from rackbench_results.summary import Summary, summarise
-
-from rackbench.errors import Exit, RackbenchError, UsageError
-from rackbench.plan import Plan, make_plan
-from rackbench.progress import Observer, Observers
-from rackbench.run import execute, read_costs
-from rackbench.spec import RunSpec, make_spec, override_key, read_values
+from rackbench_results.summary import RunFacts, Summary, summarise
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +82,14 @@ def resume_run(
 def summarise_run(folder: RunFolder) -> Summary:
     """Every derived number, from the files alone."""
     _, plan = _plan_record(folder)
-    spec = plan["summary"]
-    results = folder.final_results()
-    calls = {arm["name"]: folder.calls_of(arm["name"], results) for arm in plan["arms"]}
     summary = summarise(
-        results,
-        calls=calls,
-        costs=read_costs(folder),
-        endpoint_of_arm={arm["name"]: arm["endpoint"] for arm in plan["arms"]},
-        **spec,
+        RunFacts(
+            results=folder.final_results(),
+            calls={arm["name"]: folder.calls_of(arm["name"]) for arm in plan["arms"]},
+            costs=read_costs(folder),
+            endpoint_of_arm={arm["name"]: arm["endpoint"] for arm in plan["arms"]},
+            **plan["summary"],
+        )
     )
     write_record(folder.summary_path, summary)
     return summary

@@ -299,9 +299,10 @@ async def _collect(attempt: Attempt, sandbox: Container) -> None:
 
 def _fault_of(error: Exception) -> FaultError:
     """The reason that an error stands for."""
-    if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        inner = error.exceptions[0]
-        return inner if isinstance(inner, FaultError) else _fault_of(inner)
+    if isinstance(error, FaultError):
+        return error
+    if isinstance(error, ExceptionGroup):
+        return _fault_of(error.exceptions[0])
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return FaultError(Reason.DISK, str(error))
     if "no space left on device" in str(error).lower():

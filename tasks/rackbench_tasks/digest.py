@@ -1,57 +1,107 @@
-"""The identity of a folder: sha256 over every file in it."""
+"""The digest of a folder: its content, and nothing of where or when it lies."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
-from rackbench_tasks.model import TaskError
+from rackbench_tasks.problem import TaskError
 
-_CHUNK_BYTES = 1024 * 1024
-_LEFT_OUT = frozenset({".git", "__pycache__", ".DS_Store", ".pytest_cache"})
+_PIECE_BYTES = 1024 * 1024
+_CACHE = "__pycache__"
+
+
+class _Hash(Protocol):
+    def update(self, piece: bytes | memoryview, /) -> None: ...
+
+
+def task_digest(folder: Path) -> str:
+    """`sha256:…` of a task: every file but a `.git` at its top.
+
+    Raises TaskError, also for a link that leads out of the task.
+    """
+    inside = os.path.realpath(folder)
+    entries = [entry for entry in _entries(folder) if entry[0].partition("/")[0] != ".git"]
+    leaving = [
+        f"{os.path.join(folder, path)}: links to {os.readlink(os.path.join(folder, path))}, "
+        "which is outside the task; copy it into the task"
+        for path, mode in entries
+        if stat.S_ISLNK(mode) and not _is_inside(os.path.join(folder, path), inside)
+    ]
+    if leaving:
+        raise TaskError(*leaving)
+    return _digest(folder, entries)
 
 
 def folder_digest(folder: Path) -> str:
-    """`sha256:` and 64 hex digits, over path, executable bit and content of every file.
+    """`sha256:…` of a folder: path, executable bit and content of each file, targets of links.
 
-    Links count by their target and must stay inside; caches of tools do not count.
-    Raises TaskError.
+    Left out is only what Python made of a source beside it in `__pycache__`. Empty folders do
+    not count. Raises TaskError for what is no file, folder or link, or cannot be read.
     """
-    total = hashlib.sha256()
-    for path in _files(folder):
-        name = path.relative_to(folder).as_posix()
-        if path.is_symlink():
-            kind, content = "link", _target(path, folder).encode()
-        else:
-            kind = "program" if path.stat().st_mode & 0o100 else "file"
-            content = _content_digest(path)
-        for part in (kind.encode(), name.encode(), content):
-            total.update(len(part).to_bytes(8, "big") + part)
-    return f"sha256:{total.hexdigest()}"
+    return _digest(folder, list(_entries(folder)))
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for root, folders, names in os.walk(folder):
-        here = Path(root)
-        # A link to a folder is listed as a folder, and counts as a link.
-        links = [name for name in folders if (here / name).is_symlink()]
-        folders[:] = sorted(n for n in folders if n not in _LEFT_OUT and n not in links)
-        for name in sorted([*names, *links]):
-            if name not in _LEFT_OUT:
-                yield here / name
-
-
-def _target(link: Path, folder: Path) -> str:
-    if not link.resolve().is_relative_to(folder.resolve()):
-        raise TaskError(f"{link} leads out of the task, to {link.readlink()}")
-    return link.readlink().as_posix()
-
-
-def _content_digest(path: Path) -> bytes:
+def _digest(folder: Path, entries: list[tuple[str, int]]) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.digest()
+    # Bytes, since a name need not be UTF-8.
+    for path, mode in sorted(entries, key=lambda entry: os.fsencode(entry[0])):
+        name, full = os.fsencode(path), os.path.join(folder, path)
+        try:
+            if stat.S_ISLNK(mode):
+                target = os.fsencode(os.readlink(full))
+                digest.update(b"link %d %d\n%b%b" % (len(name), len(target), name, target))
+            else:
+                _add_file(digest, full, name, executable=bool(mode & stat.S_IXUSR))
+        except OSError as error:
+            raise TaskError(f"{full}: cannot be read: {error.strerror}") from error
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _add_file(digest: _Hash, full: str, name: bytes, *, executable: bool) -> None:
+    with open(full, "rb", buffering=0) as file:  # noqa: PTH123  # a Path for each of 10,000 files is slow
+        size = os.fstat(file.fileno()).st_size
+        digest.update(b"file %d %d %d\n%b" % (executable, len(name), size, name))
+        seen, piece = 0, memoryview(bytearray(min(size + 1, _PIECE_BYTES)))
+        while count := file.readinto(piece):
+            digest.update(piece[:count])
+            seen += count
+    if seen != size:
+        raise TaskError(f"{full}: changed while it was read; try again")
+
+
+def _entries(folder: Path) -> Iterator[tuple[str, int]]:
+    """Relative POSIX path and mode of every file and link below a folder, in no order."""
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        try:
+            with os.scandir(os.path.join(folder, below)) as found:
+                for entry in found:
+                    path = f"{below}{entry.name}"
+                    mode = entry.stat(follow_symlinks=False).st_mode
+                    if stat.S_ISDIR(mode):
+                        waiting.append(f"{path}/")
+                    elif not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+                        raise TaskError(f"{entry.path}: is no file, folder or link")
+                    elif not _is_derived(entry):
+                        yield path, mode
+        except OSError as error:
+            where = os.path.join(folder, below)
+            raise TaskError(f"{where}: cannot be read: {error.strerror}") from error
+
+
+def _is_derived(entry: os.DirEntry[str]) -> bool:
+    """Whether Python compiled it from a source beside: running a test must not change a task."""
+    parent, cache = os.path.split(os.path.dirname(entry.path))
+    if cache != _CACHE or not entry.name.endswith(".pyc"):
+        return False
+    return os.path.exists(os.path.join(parent, f"{entry.name.partition('.')[0]}.py"))
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return os.path.commonpath([os.path.realpath(path), folder]) == folder

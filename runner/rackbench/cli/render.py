@@ -174,7 +174,7 @@ def runs(rows: Sequence[Mapping[str, Any]], *, json: bool) -> None:
     for column in ("run", "name", "trials", "solved", "counted", "void", "finished"):
         table.add_column(column, justify="left" if column in ("run", "name") else "right")
     for row in rows:
-        table.add_row(*(safe_text(str(row.get(column.header, "–"))) for column in table.columns))
+        table.add_row(*(safe_text(str(row[str(column.header)])) for column in table.columns))
     _data().print(table)
 
 

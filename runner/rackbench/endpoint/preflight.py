@@ -82,14 +82,15 @@ async def _completion(client: openai.AsyncOpenAI, model: str) -> str:
 
 async def _tool_call(client: openai.AsyncOpenAI, model: str) -> str:
     """A forced call, streamed: the arguments must be JSON that fits the schema."""
-    stream: Any = await client.chat.completions.create(
-        model=model,
-        messages=[{"role": "user", "content": "List the files of the current folder."}],
-        tools=[_TOOL],  # type: ignore[list-item]
-        tool_choice="required",
-        max_tokens=256,
-        stream=True,
-    )
+    request: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": "user", "content": "List the files of the current folder."}],
+        "tools": [_TOOL],
+        "tool_choice": "required",
+        "max_tokens": 256,
+        "stream": True,
+    }
+    stream: Any = await client.chat.completions.create(**request)
     name, arguments = "", ""
     async for chunk in stream:
         for choice in chunk.choices[:1]:

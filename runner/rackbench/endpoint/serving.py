@@ -133,6 +133,7 @@ class EndpointKind(Protocol):
 
     Settings: type[EndpointSettings]
     settings: EndpointSettings
+    profile: Profile
     needs_preflight: bool
     """False for an endpoint whose answers are known anyway."""
 

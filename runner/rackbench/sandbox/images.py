@@ -107,6 +107,7 @@ class Images:
                 await self._build_with_buildkit(environment.dockerfile_context, name)
             else:
                 context = environment.dockerfile_context
+                assert context is not None
                 await self._thread(lambda: self._build(context, name), abandon=True)
         image = await self._thread(lambda: self.find(name))
         if image is None:

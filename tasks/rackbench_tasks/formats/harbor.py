@@ -31,10 +31,21 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
 _SIZE_MEGABYTES = {"K": 1 / 1024, "": 1 / _MEGABYTE, "M": 1, "G": 1024, "T": 1024 * 1024}
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
-_CANARY = re.compile(r"\A(?:\s*<!--(?:(?!-->).)*canary(?:(?!-->).)*-->\s*\n?)+", re.IGNORECASE | re.DOTALL)
+_CANARY = re.compile(
+    r"\A(?:\s*<!--(?:(?!-->).)*canary(?:(?!-->).)*-->\s*\n?)+", re.IGNORECASE | re.DOTALL
+)
 # A key that almost says one of these was meant to limit something; ignoring it lifts the limit.
 _LIMITS = frozenset(
-    ["timeout_sec", "build_timeout_sec", "cpus", "memory_mb", "storage_mb", "gpus", "network_mode", "allowed_hosts"]
+    [
+        "timeout_sec",
+        "build_timeout_sec",
+        "cpus",
+        "memory_mb",
+        "storage_mb",
+        "gpus",
+        "network_mode",
+        "allowed_hosts",
+    ]
 )
 
 

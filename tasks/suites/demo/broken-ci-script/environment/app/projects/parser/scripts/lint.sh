@@ -1,0 +1,4 @@
+#!/bin/bash
+set -eu
+grep -rn --include='*.py' 'print(' src && exit 1
+exit 0

@@ -1,0 +1,1 @@
+"""Billing: from ordered lines to what the customer pays."""

@@ -1,0 +1,15 @@
+import unittest
+
+from items import parse_item
+
+
+class ParseTest(unittest.TestCase):
+    def test_whole_cents(self):
+        self.assertEqual(
+            parse_item(" pen ; 3 ; 250"), {"name": "pen", "quantity": 3, "unit_cents": 250}
+        )
+
+    def test_quantities_below_one_are_refused(self):
+        for quantity in ("0", "-3"):
+            with self.assertRaises(ValueError):
+                parse_item(f"pen;{quantity};250")
