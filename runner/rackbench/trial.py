@@ -22,7 +22,7 @@ from rackbench.sandbox.docker import labels_of
 from rackbench.sandbox.images import Image, ImageError
 from rackbench.site import Site
 from rackbench.verdict import AgentEnd, FaultError, Verdict, agent_end, of_fault, of_reward
-from rackbench.verification import reset_folders, run_verifier
+from rackbench.verification import nobody_else_writes, reset_folders, run_verifier
 from rackbench_harnesses.ports import (
     Command,
     HarnessSetupError,
@@ -85,12 +85,15 @@ async def _live(attempt: Attempt) -> Verdict:
                 attempt.usage = line.usage()
                 _check_model_calls(attempt, line, serving, crashes=crashes, end=end)
         with attempt.phase("reset"):
-            await reset_folders(sandbox, verifier_user)
+            lingering = await reset_folders(sandbox, verifier_user)
             await _collect(attempt, sandbox)
         with attempt.phase("verifier", limit_seconds=trial.task.verifier.timeout_seconds):
             attempt.reward = await run_verifier(
                 sandbox, trial.task, verifier_user, attempt.folder / "verifier"
             )
+            if lingering:
+                attempt.notes.append(f"{lingering} processes of the agent ran during the tests")
+                await nobody_else_writes(sandbox, verifier_user)
         if kills := sandbox.oom_kills():
             attempt.notes.append(f"the kernel killed {kills} processes for memory")
     return of_reward(end, attempt.reward.value, solved_at=site.plan.spec.solved_at)

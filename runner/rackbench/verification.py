@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+import anyio
+
 from rackbench.sandbox import processes
 from rackbench.sandbox.container import Container, Listing
 from rackbench.verdict import FaultError
@@ -17,39 +19,23 @@ _FOLDER = "/logs/verifier"
 _TESTS = "/tests"
 _OUTPUT = f"{_FOLDER}/test-stdout.txt"
 _RESET_SECONDS = 60.0
+_WATCH_SECONDS = 0.4
 _LIMIT_BYTES = 64 * 1024 * 1024
 _REWARD_FILES = ("reward.txt", "reward.json")
 
 
-async def reset_folders(sandbox: Container, user: str) -> None:
+async def reset_folders(sandbox: Container, user: str) -> int:
     """Make the verifier's folders new and its own; whatever the agent put there is gone.
 
-    Raises FaultError: tampered, where the engine still sees something of the agent's.
+    Returns how many processes the agent left running: services stay, since the tests may need
+    them. Raises FaultError: tampered, where something of the agent's is there, or comes back.
     """
-    await sandbox.run(
-        Command(
-            [
-                "sh",
-                "-c",
-                (
-                    f"rm -rf {_FOLDER} {_TESTS}; mkdir -p {_FOLDER} && "
-                    f"chown {shlex.quote(user)} {_FOLDER} && chmod 755 {_FOLDER}"
-                ),
-            ],
-            user="0",
-            cwd="/",
-            timeout_seconds=_RESET_SECONDS,
-        )
-    )
-    # The sandbox's own `rm` may be the agent's work; the engine's view is not.
-    for path, may_exist in ((_FOLDER, True), (_TESTS, False)):
-        seen = await _look(sandbox, path)
-        if seen is None:
-            if may_exist:
-                raise FaultError(Reason.TAMPERED, f"{path} could not be made anew")
-        elif not may_exist or not seen.is_folder or seen.files or seen.others:
-            left = ", ".join([*seen.files, *seen.others][:5]) or "the agent's own"
-            raise FaultError(Reason.TAMPERED, f"{path} could not be cleared: {left}")
+    await _clear(sandbox, user)
+    lingering = await sandbox.lingering()
+    if lingering:
+        await anyio.sleep(_WATCH_SECONDS)
+    await _must_be_clear(sandbox)
+    return lingering
 
 
 async def run_verifier(sandbox: Container, task: Task, user: str, keep: Path) -> Reward:
@@ -81,6 +67,43 @@ async def run_verifier(sandbox: Container, task: Task, user: str, keep: Path) ->
         return read_reward({name: files[name] for name in _REWARD_FILES if name in files})
     except RewardError as error:
         raise FaultError(Reason.VERIFIER, str(error)) from error
+
+
+async def nobody_else_writes(sandbox: Container, user: str) -> None:
+    """After the reward is read: what the agent left running must not have a hand in it.
+
+    With tests and agent in one container this finds who keeps writing, not who wrote once; only a
+    verifier in a container of its own is proof against that. Raises FaultError: tampered.
+    """
+    await _clear(sandbox, user)
+    await anyio.sleep(_WATCH_SECONDS)
+    await _must_be_clear(sandbox)
+
+
+async def _clear(sandbox: Container, user: str) -> None:
+    script = "; ".join(
+        [
+            f"rm -rf {_FOLDER} {_TESTS}",
+            f"mkdir -p {_FOLDER}",
+            f"chown {shlex.quote(user)} {_FOLDER}",
+            f"chmod 755 {_FOLDER}",
+        ]
+    )
+    await sandbox.run(
+        Command(["sh", "-c", script], user="0", cwd="/", timeout_seconds=_RESET_SECONDS)
+    )
+
+
+async def _must_be_clear(sandbox: Container) -> None:
+    # The sandbox's own `rm` may be the agent's work; the engine's view is not.
+    for path, may_exist in ((_FOLDER, True), (_TESTS, False)):
+        seen = await _look(sandbox, path)
+        if seen is None:
+            if may_exist:
+                raise FaultError(Reason.TAMPERED, f"{path} could not be made anew")
+        elif not may_exist or not seen.is_folder or seen.files or seen.others:
+            left = ", ".join([*seen.files, *seen.others][:5]) or "the agent's own"
+            raise FaultError(Reason.TAMPERED, f"{path} is not the verifier's alone: {left}")
 
 
 async def _written(sandbox: Container) -> dict[str, bytes]:

@@ -25,7 +25,7 @@ def task_digest(folder: Path) -> str:
     Raises TaskError, also for a link that leads out of the task.
     """
     inside = os.path.realpath(folder)
-    entries = [entry for entry in _entries(folder) if entry[0].partition("/")[0] != ".git"]
+    entries = list(_entries(folder, besides=".git"))
     leaving = [
         f"{os.path.join(folder, path)}: links to {os.readlink(os.path.join(folder, path))}, "
         "which is outside the task; copy it into the task"
@@ -74,8 +74,11 @@ def _add_file(digest: _Hash, full: str, name: bytes, *, executable: bool) -> Non
         raise TaskError(f"{full}: changed while it was read; try again")
 
 
-def _entries(folder: Path) -> Iterator[tuple[str, int]]:
-    """Relative POSIX path and mode of every file and link below a folder, in no order."""
+def _entries(folder: Path, *, besides: str = "") -> Iterator[tuple[str, int]]:
+    """Relative POSIX path and mode of every file and link below a folder, in no order.
+
+    `besides` names what is left out at the top.
+    """
     waiting = [""]
     while waiting:
         below = waiting.pop()
@@ -83,6 +86,8 @@ def _entries(folder: Path) -> Iterator[tuple[str, int]]:
             with os.scandir(os.path.join(folder, below)) as found:
                 for entry in found:
                     path = f"{below}{entry.name}"
+                    if path == besides:
+                        continue
                     mode = entry.stat(follow_symlinks=False).st_mode
                     if stat.S_ISDIR(mode):
                         waiting.append(f"{path}/")

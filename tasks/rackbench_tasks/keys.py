@@ -62,22 +62,17 @@ class _Search:
     ) -> _Found:
         path = (*at, key)
         is_limit = self.limits.looks_like(key, beside=known)
-        yield UnknownKey(key_path(path), self.hint(key, at, known), is_limit)
+        yield UnknownKey(key_path(path), self.hint(key, known), is_limit)
         # Limits below a table whose own name is misspelt do not hold either.
         suspicious = bool(difflib.get_close_matches(key, known, 1))
         yield from self.lost_limits(value, path, suspicious=suspicious)
 
-    def lost_limits(
-        self, value: object, at: tuple[object, ...], *, suspicious: bool
-    ) -> _Found:
-        children = (
-            value.items()
-            if isinstance(value, dict)
-            else enumerate(value)
-            if isinstance(value, (list, tuple))
-            else ()
-        )
-        for key, child in children:
+    def lost_limits(self, value: object, at: tuple[object, ...], *, suspicious: bool) -> _Found:
+        if isinstance(value, (list, tuple)):
+            value = dict(enumerate(value))
+        if not isinstance(value, dict):
+            return
+        for key, child in value.items():
             path, name = (*at, key), str(key)
             if name in self.limits.keys or (
                 suspicious and self.limits.looks_like(name, beside=self.limits.keys)
@@ -85,9 +80,8 @@ class _Search:
                 yield UnknownKey(key_path(path), f"there is no table {key_path(at)!r}", True)
             yield from self.lost_limits(child, path, suspicious=suspicious)
 
-    def hint(self, key: str, at: tuple[object, ...], known: Collection[str]) -> str:
-        homes = [home for home in self.homes.get(key, ()) if home != f"[{key_path(at)}]"]
-        if homes:
+    def hint(self, key: str, known: Collection[str]) -> str:
+        if homes := self.homes.get(key):
             return f"it belongs {' or '.join(homes)}"
         return did_you_mean(key, known)
 

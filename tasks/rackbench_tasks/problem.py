@@ -56,8 +56,10 @@ def shown(value: object) -> str:
         case str():
             cut = value if len(value) <= _SHOWN_CHARACTERS else value[:_SHOWN_CHARACTERS] + "…"
             return f'"{one_line(cut)}" (text)'
-        case int() | float():
-            return format(value, "") if abs(value) < 10**_SHOWN_CHARACTERS else "a huge number"
+        case float():
+            return repr(value)
+        case int():
+            return str(value) if abs(value) < 10**_SHOWN_CHARACTERS else "a huge number"
         case list() | tuple():
             return "a list"
         case dict():

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rackbench_tasks.problem import TaskError, one_line
+from rackbench_tasks.problem import TaskError, one_line, shown
 
 TEXT_FILE = "reward.txt"
 JSON_FILE = "reward.json"
@@ -143,8 +143,7 @@ def _refuse_constant(name: str) -> float:
 
 def _finite(name: str, key: str, value: object) -> float:
     if not isinstance(value, float):
-        found = json.dumps(value)
-        raise _unparseable(name, f"has {_cut(found)} for {_cut(key)}, expected a number")
+        raise _unparseable(name, f"has {shown(value)} for {_cut(key)}, expected a number")
     if not math.isfinite(value):
         raise _unparseable(name, f"has a number for {_cut(key)} that is not finite")
     return value

@@ -47,7 +47,7 @@ class Desk:
     @property
     def call(self):
         """The last record, which is on disk too."""
-        written = [Call.model_validate_json(line) for line in self.path.open()]
+        written = [Call.model_validate_json(line) for line in self.path.read_text().splitlines()]
         assert written == self.line.calls
         return written[-1]
 
@@ -225,13 +225,6 @@ async def test_pieces_reach_the_client_as_they_come(tmp_path):
         desk(url, tmp_path) as d,
         anyio.create_task_group() as clients,
     ):
-        clients.start_soon(d.ask)
-        clients.cancel_scope.cancel()
-    async with (
-        engine_process(tmp_path, conversations=conversations, token_seconds=3600) as (_, url),
-        desk(url, tmp_path) as d,
-        anyio.create_task_group() as clients,
-    ):
         clients.start_soon(lambda: d.ask(stream=True))
         await until(lambda: b'"a ' in d.body)
         assert d.line.calls == []
@@ -239,7 +232,7 @@ async def test_pieces_reach_the_client_as_they_come(tmp_path):
 
 
 async def test_a_silent_engine_is_given_up(tmp_path):
-    conversations = [{"turns": [{"hang": True}, {"say": "a b", "cut": 1}]}]
+    conversations = [{"turns": [{"hang": True}]}]
     async with (
         engine_process(tmp_path, conversations=conversations) as (_, url),
         desk(url, tmp_path, idle_seconds=0.3) as d,

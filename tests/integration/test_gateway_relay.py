@@ -1,6 +1,7 @@
 """What passes through the gateway is measured and not changed."""
 
 import contextlib
+import io
 import json
 
 import aiohttp
@@ -48,7 +49,7 @@ class Rig:
             return answer.status, answer.headers, await answer.read()
 
     def written(self):
-        return [Call.model_validate_json(line) for line in self.calls_path.open()]
+        return [Call.model_validate_json(line) for line in self.calls_path.read_text().splitlines()]
 
 
 @pytest.fixture
@@ -214,7 +215,7 @@ async def test_long_prompts_pass_whole(rig):
     async with rig(script(context_tokens=10_000_000)) as r:
         with r.line() as line:
             raw = request(messages=[{"role": "user", "content": text}])
-            status, _, body = await r.post(line, raw)
+            status, _, body = await r.post(line, io.BytesIO(raw))
         assert (status, r.engine.requests[0]["messages"][0]["content"]) == (200, text)
         assert r.written()[0].prompt_tokens == json.loads(body)["usage"]["prompt_tokens"]
 
@@ -360,7 +361,10 @@ async def test_two_attempts_at_once_are_kept_apart(rig):
                 for number in range(10):
                     clients.start_soon(r.post, (one, two)[number % 2], request(n=number))
             assert (one.usage().steps, two.usage().steps) == (5, 3)
-        written = [[Call.model_validate_json(line) for line in path.open()] for path in paths]
+        written = [
+            [Call.model_validate_json(line) for line in path.read_text().splitlines()]
+            for path in paths
+        ]
         assert [len(calls) for calls in written] == [5, 5]
         assert sorted(call.number for call in written[0]) == [1, 2, 3, 4, 5]
 

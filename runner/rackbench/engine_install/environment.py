@@ -68,10 +68,10 @@ def make_environment(folder: Path, build: Build, *, report: Callable[[str], None
 
     Raises PrerequisiteError.
     """
-    python = find_python(build)
+    program, python = uv(), find_python(build)
     report(f"making {folder} with Python {python}")
     run_step(
-        [uv(), "venv", "--quiet", "--allow-existing", "--python", python, folder],
+        [program, "venv", "--quiet", "--allow-existing", "--python", python, folder],
         what=f"making the environment {folder}",
     )
     inside = folder / "bin" / "python"

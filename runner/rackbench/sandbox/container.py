@@ -184,6 +184,12 @@ class Container:
                 lambda: self._processes.kill_since(since_ticks, keep=self._keep)
             )
 
+    async def lingering(self) -> int:
+        """How many processes live beside the keep-alive."""
+        with explained("counting processes in the sandbox"):
+            pids = await self._thread(lambda: self._processes.pids())
+        return len(pids - self._keep)
+
     async def written_bytes(self) -> int:
         """What the container wrote on top of its image."""
 

@@ -1,102 +1,220 @@
-"""The keys of a task.toml, schema 1.0 to 1.4, as Harbor's own models define them."""
+"""`task.toml` as written: every key of schema 1.0 to 1.4, old spellings among them.
+
+Unknown keys are reported by `unknown_keys`, so the models themselves let them pass.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, StrictBool
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Mode = Literal["public", "no-network", "allowlist"]
+from rackbench_tasks.keys import Limits
+
+SCHEMA_VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
+LATEST = SCHEMA_VERSIONS[-1]
+
+LIMITS = Limits(
+    keys=frozenset(
+        {
+            "allow_internet",
+            "allowed_hosts",
+            "build_timeout_sec",
+            "cpus",
+            "gpus",
+            "memory",
+            "memory_mb",
+            "network_mode",
+            "storage",
+            "storage_mb",
+            "timeout_sec",
+        }
+    ),
+    words=frozenset(
+        "cpu cpus deadline disk gpu gpus internet limit limits mem memory network ram storage "
+        "timeout timeouts tpu".split()
+    ),
+)
 
 
-class Part(BaseModel):
-    """A table of the file."""
+def _name_of_user(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return str(value)
+    return value
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+def _source_alone(value: object) -> object:
+    return {"source": value} if isinstance(value, str) else value
 
 
-class Info(Part):
+def _current_transport(value: object) -> object:
+    return "streamable-http" if value == "http" else value
+
+
+def _absolute(value: object) -> object:
+    if isinstance(value, str) and not value.startswith("/"):
+        raise ValueError("an absolute path")
+    return value
+
+
+Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+Positive = Annotated[Number, Field(gt=0)]
+NotNegative = Annotated[Number, Field(ge=0)]
+Count = Annotated[int, Strict(), Field(ge=0)]
+Megabytes = Annotated[int, Strict(), Field(gt=0)]
+Text = Annotated[str, Field(min_length=1)]
+User = Annotated[Text, BeforeValidator(_name_of_user)]
+
+
+class _Raw(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class RawAuthor(_Raw):
+    """One of `[[task.authors]]`."""
+
+    name: str
+    email: str | None = None
+
+
+class RawPackage(_Raw):
     """`[task]`."""
 
     name: str | None = None
     version: str | None = None
     description: str = ""
-    authors: tuple[dict[str, Any], ...] = ()
+    authors: tuple[RawAuthor, ...] = ()
     keywords: tuple[str, ...] = ()
 
 
-class Agent(Part):
-    """`[agent]`."""
+class RawPhaseNetwork(_Raw):
+    """Network keys, which environment, agent and verifier share."""
 
-    timeout_sec: Seconds | None = None
-    user: str | int | None = None
-    network_mode: Mode | None = None
-    allowed_hosts: tuple[str, ...] | None = None
+    network_mode: Literal["public", "no-network", "allowlist"] | None = None
+    allowed_hosts: tuple[str, ...] = ()
 
 
-class Health(Part):
+class RawHealthcheck(_Raw):
     """`[environment.healthcheck]`."""
 
-    command: str
-    interval_sec: Seconds = 5.0
-    timeout_sec: Seconds = 30.0
-    start_period_sec: Annotated[float, Field(ge=0)] = 0.0
-    start_interval_sec: Seconds = 5.0
-    retries: Annotated[int, Field(ge=1)] = 3
+    command: Text
+    interval_sec: NotNegative = 5.0
+    timeout_sec: Positive = 30.0
+    start_period_sec: NotNegative = 0.0
+    start_interval_sec: NotNegative = 5.0
+    retries: Annotated[int, Strict(), Field(ge=1)] = 3
 
 
-class Env(Part):
-    """`[environment]`, and `[verifier.environment]`."""
+class RawMcpServer(_Raw):
+    """One of `[[environment.mcp_servers]]`."""
 
-    build_timeout_sec: Seconds = 600.0
-    docker_image: str | None = None
+    name: Text
+    transport: Annotated[
+        Literal["stdio", "sse", "streamable-http"], BeforeValidator(_current_transport)
+    ] = "sse"
+    url: str | None = None
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    headers: dict[str, str] = Field(default_factory=dict)
+
+
+class RawTpu(_Raw):
+    """`[environment.tpu]`."""
+
+    type: str
+    topology: str | None = None
+
+
+class RawEnvironment(RawPhaseNetwork):
+    """`[environment]` and `[verifier.environment]`."""
+
+    docker_image: Text | None = None
+    build_timeout_sec: Positive = 600.0
     os: Literal["linux", "windows"] = "linux"
-    cpus: Annotated[float, Field(gt=0)] | None = None
-    memory_mb: Annotated[int, Field(gt=0)] | None = None
-    storage_mb: Annotated[int, Field(gt=0)] | None = None
-    gpus: Annotated[int, Field(ge=0)] = 0
-    gpu_types: tuple[str, ...] | None = None
-    tpu: dict[str, Any] | None = None
-    network_mode: Mode = "public"
-    allowed_hosts: tuple[str, ...] = ()
-    mcp_servers: tuple[dict[str, Any], ...] = ()
+    cpus: Positive | None = None
+    memory_mb: Megabytes | None = None
+    memory: str | None = None
+    storage_mb: Megabytes | None = None
+    storage: str | None = None
+    gpus: Count = 0
+    gpu_types: tuple[str, ...] = ()
+    tpu: RawTpu | None = None
+    allow_internet: StrictBool | None = None
     env: dict[str, str] = Field(default_factory=dict)
+    workdir: Annotated[Text, BeforeValidator(_absolute)] | None = None
     skills_dir: str | None = None
-    workdir: str | None = None
-    healthcheck: Health | None = None
+    mcp_servers: tuple[RawMcpServer, ...] = ()
+    healthcheck: RawHealthcheck | None = None
 
 
-class Verifier(Part):
+class RawAgent(RawPhaseNetwork):
+    """`[agent]`."""
+
+    timeout_sec: Positive | None = None
+    user: User | None = None
+
+
+class RawCollect(_Raw):
+    """One of `[[verifier.collect]]`."""
+
+    command: Text
+    service: str = "main"
+    timeout_sec: Positive = 60.0
+    user: User | None = None
+
+
+class RawVerifier(RawPhaseNetwork):
     """`[verifier]`."""
 
-    timeout_sec: Seconds = 600.0
+    timeout_sec: Positive = 600.0
     env: dict[str, str] = Field(default_factory=dict)
-    user: str | int | None = None
-    network_mode: Mode | None = None
-    allowed_hosts: tuple[str, ...] | None = None
+    user: User | None = None
     environment_mode: Literal["shared", "separate"] | None = None
-    environment: Env | None = None
-    collect: tuple[dict[str, Any], ...] = ()
+    environment: RawEnvironment | None = None
+    collect: tuple[RawCollect, ...] = ()
 
 
-class SolutionTable(Part):
+class RawSolution(_Raw):
     """`[solution]`."""
 
     env: dict[str, str] = Field(default_factory=dict)
 
 
-class TaskFile(Part):
-    """A whole task.toml; `metadata` is free."""
+class RawArtifact(_Raw):
+    """One of `artifacts`; a path alone is its source."""
 
-    schema_version: str = "1.4"
+    source: Text
+    destination: str | None = None
+    exclude: tuple[str, ...] = ()
+    service: str | None = None
+
+
+Artifacts = tuple[Annotated[RawArtifact, BeforeValidator(_source_alone)], ...]
+
+
+class RawStep(_Raw):
+    """One of `[[steps]]`."""
+
+    name: Text
+    agent: RawAgent = RawAgent()
+    verifier: RawVerifier = RawVerifier()
+    min_reward: object = None
+    healthcheck: RawHealthcheck | None = None
+    artifacts: Artifacts = ()
+
+
+class RawTask(_Raw):
+    """A whole `task.toml`."""
+
+    schema_version: str = LATEST
+    version: str | None = None
     source: str | None = None
     multi_step_reward_strategy: Literal["mean", "final"] | None = None
-    artifacts: tuple[str | dict[str, Any], ...] = ()
+    artifacts: Artifacts = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
-    task: Info = Info()
-    agent: Agent = Agent()
-    verifier: Verifier = Verifier()
-    environment: Env = Env()
-    solution: SolutionTable = SolutionTable()
-    steps: tuple[dict[str, Any], ...] = ()
+    task: RawPackage = RawPackage()
+    agent: RawAgent = RawAgent()
+    verifier: RawVerifier = RawVerifier()
+    environment: RawEnvironment = RawEnvironment()
+    solution: RawSolution = RawSolution()
+    steps: tuple[RawStep, ...] = ()

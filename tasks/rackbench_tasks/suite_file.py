@@ -1,0 +1,90 @@
+"""A suite file as written: YAML that names tasks from one or more sources."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
+
+from rackbench_tasks.findings import Findings
+from rackbench_tasks.keys import unknown_keys
+from rackbench_tasks.problem import TaskError, schema_problems
+from rackbench_tasks.text_file import read_text
+
+
+def _path_alone(value: object) -> object:
+    return {"path": value} if isinstance(value, str) else value
+
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class _Written(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Source(_Written):
+    """A task, or a folder of tasks, and what is taken from it."""
+
+    path: Text
+    """Relative to the suite file."""
+    include: tuple[Text, ...] = ("*",)
+    """Patterns of folder names or ids."""
+    exclude: tuple[Text, ...] = ()
+
+
+class Sample(_Written):
+    """A choice by chance, the same for the same seed."""
+
+    count: Annotated[int, Strict(), Field(ge=1)]
+    seed: Annotated[int, Strict()] = 0
+
+
+class SuiteFile(_Written):
+    """A whole suite file."""
+
+    name: Text | None = None
+    description: str = ""
+    tasks: Annotated[
+        tuple[Annotated[Source, BeforeValidator(_path_alone)], ...], Field(min_length=1)
+    ]
+    order: tuple[Text, ...] = ()
+    """Folder names or ids, first to last; the others follow."""
+    sample: Sample | None = None
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which a key that stands twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys = [key.value for key, _ in node.value]
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            line = node.start_mark.line + 1
+            raise yaml.YAMLError(f"the key {twice[0]!r} stands twice in the mapping at line {line}")
+        return super().construct_mapping(node, deep)
+
+
+def read_suite_file(path: Path) -> SuiteFile:
+    """Read and check a suite file.
+
+    Raises TaskError with every problem found; a key that does not exist is one.
+    """
+    text = read_text(path)
+    try:
+        written = yaml.load(text, _Loader)  # noqa: S506  # a SafeLoader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise TaskError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(written, dict):
+        raise TaskError(f"{path}: expected a suite: `tasks:` with a list of paths")
+    findings = Findings(str(path))
+    findings.unknown(unknown_keys(SuiteFile, written), strict=True)
+    try:
+        suite = SuiteFile.model_validate(written)
+    except ValidationError as error:
+        findings.raise_problems([f"{path}: {problem}" for problem in schema_problems(error)])
+        raise
+    findings.raise_problems()
+    return suite
