@@ -16,7 +16,7 @@ machine: venv  ## Docker daemon, base image, engine and small model, whatever is
 	@$(BIN)/rackbench doctor --fix docker --fix base-image --fix engine
 
 demo: machine  ## Run the shipped tasks, with a real small model behind a real engine.
-	$(BIN)/rackbench run tasks/suites/demo.yaml
+	$(BIN)/rackbench run demo.yaml
 
 lint: venv  ## Style, types, layers, dependencies.
 	$(BIN)/ruff check

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
 import secrets
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self, TextIO, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from rackbench_results.outcomes import Outcome
 from rackbench_results.records import Call, Event, Record, Result, Step
 
 R = TypeVar("R", bound=Record)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_NAME_CHARACTERS = 120
 
 
 class StoreError(RuntimeError):
@@ -35,22 +37,35 @@ class RunLocked(StoreError):  # noqa: N818
 
 def write_record(path: Path, record: Record) -> None:
     """Write a record whole or not at all: temporary file, fsync, rename, fsync of the folder."""
-    _write_whole(path, record.model_dump_json(indent=1))
+    _write_whole(path, _encoded(record, indent=1))
 
 
 def write_json(path: Path, value: object) -> None:
     """Write plain data whole or not at all."""
-    _write_whole(path, json.dumps(value, indent=1, ensure_ascii=False))
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    _write_whole(path, text.encode(errors="replace"))
 
 
-def _write_whole(path: Path, text: str) -> None:
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
+def _encoded(record: Record, *, indent: int | None = None) -> bytes:
+    try:
+        return record.model_dump_json(indent=indent).encode()
+    except PydanticSerializationError:
+        # Half a surrogate pair: JSON from a model can hold it, UTF-8 cannot.
+        text = json.dumps(record.model_dump(mode="json"), indent=indent, ensure_ascii=False)
+        return text.encode(errors="replace")
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -64,8 +79,10 @@ def read_record(path: Path, kind: type[R]) -> R | None:
         return kind.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        raise StoreError(f"{path} is no {kind.__name__}: {error.errors()[0]['msg']}") from error
+        raise StoreError(f"{path} is no {kind.__name__}: {_first_problem(error)}") from error
 
 
 def read_json(path: Path) -> Any:
@@ -76,21 +93,33 @@ def read_json(path: Path) -> Any:
         raise StoreError(f"{path} cannot be read: {error}") from error
 
 
-def append_line(file: TextIO, record: Record) -> None:
-    """Add a line to an append-only log."""
-    file.write(record.model_dump_json() + "\n")
+def append_line(file: BinaryIO, record: Record) -> None:
+    """Add a line to an append-only log; it is with the kernel when this returns."""
+    file.write(_encoded(record) + b"\n")
     file.flush()
 
 
 def read_lines(path: Path, kind: type[R]) -> Iterator[R]:
-    """Lines of a log; a torn last one is dropped. Raises StoreError for any other."""
-    data = path.read_bytes()
+    """Lines of a log; a torn last one is dropped.
+
+    Raises StoreError, with the line's number, for any other that is damaged.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
     *lines, _torn = data.split(b"\n")
     for number, line in enumerate(lines, 1):
         try:
             yield kind.model_validate_json(line)
         except ValidationError as error:
-            raise StoreError(f"{path}, line {number}: {error.errors()[0]['msg']}") from error
+            raise StoreError(f"{path}, line {number}: {_first_problem(error)}") from error
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else first["msg"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +158,30 @@ class RunFolder:
 
     def attempts(self, trial: Path) -> list[Path]:
         """Folders of a trial's attempts, oldest first, abandoned ones included."""
-        return sorted(trial.glob("attempt-*"), key=_attempt_number)
+        return sorted(trial.glob("attempt-[0-9]*"), key=_number)
 
     def next_attempt(self, trial: Path) -> Path:
-        """Claim the folder of a new attempt."""
+        """Claim the folder of a new attempt; of several claimants each gets its own."""
         trial.mkdir(parents=True, exist_ok=True)
-        before = self.attempts(trial)
-        number = _attempt_number(before[-1]) + 1 if before else 1
-        folder = trial / f"attempt-{number:02}"
-        folder.mkdir()
-        return folder
+        while True:
+            before = self.attempts(trial)
+            number = _number(before[-1]) + 1 if before else 1
+            folder = trial / f"attempt-{number:02}"
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            return folder
 
-    def results_with_paths(self) -> Iterator[tuple[Path, Result]]:
-        """Every committed attempt with its folder, by trial, oldest first."""
-        for trial in sorted(self.path.glob("trials/*/*/*")):
+    def results(self) -> Iterator[Result]:
+        """Every committed attempt, by trial, oldest first."""
+        return (result for _, result in self.results_with_paths())
+
+    def results_with_paths(self, arm: str | None = None) -> Iterator[tuple[Path, Result]]:
+        """The same with the folders of the attempts; of one arm, or of all."""
+        arms = _safe(arm) if arm else "*"
+        trials = self.path.glob(f"trials/*/{arms}/[0-9]*")
+        for trial in sorted(trials, key=lambda path: (path.parent, _number(path))):
             for folder in self.attempts(trial):
                 if result := read_record(folder / "result.json", Result):
                     yield folder, result
@@ -151,23 +190,35 @@ class RunFolder:
         """One result a trial: the last that says something, else the last there is."""
         return [result for _, result in self.final_results_with_paths()]
 
-    def final_results_with_paths(self) -> list[tuple[Path, Result]]:
-        """The same with the folders of the attempts."""
-        chosen: dict[Path, tuple[Path, Result]] = {}
-        for folder, result in self.results_with_paths():
-            before = chosen.get(folder.parent)
-            if before is None or not (_says_something(before[1]) and not _says_something(result)):
-                chosen[folder.parent] = (folder, result)
-        return list(chosen.values())
+    def final_results_with_paths(self, arm: str | None = None) -> list[tuple[Path, Result]]:
+        """The same with the folders of the attempts; of one arm, or of all."""
+        return list(final_of(self.results_with_paths(arm)).values())
 
-    def calls_of(self, arm: str) -> list[Call]:
-        """Model calls of an arm's final attempts."""
-        return [
-            call
-            for folder, result in self.final_results_with_paths()
-            if result.arm == arm and (folder / "calls.jsonl").exists()
-            for call in read_lines(folder / "calls.jsonl", Call)
-        ]
+    def calls(self, result: Result) -> Iterator[Call]:
+        """Model calls of one attempt, failed ones included."""
+        for folder, found in self.results_with_paths(result.arm):
+            if found == result:
+                yield from _calls(folder)
+
+    def calls_of(self, arm: str) -> Iterator[Call]:
+        """Model calls of an arm's final attempts, read as they are asked for."""
+        for folder, _ in self.final_results_with_paths(arm):
+            yield from _calls(folder)
+
+
+def final_of(attempts: Iterable[tuple[Path, Result]]) -> dict[Path, tuple[Path, Result]]:
+    """Of each trial's attempts, given oldest first, the one that stands for it; by trial folder."""
+    chosen: dict[Path, tuple[Path, Result]] = {}
+    for folder, result in attempts:
+        before = chosen.get(folder.parent)
+        if before is None or not (_says_something(before[1]) and not _says_something(result)):
+            chosen[folder.parent] = (folder, result)
+    return chosen
+
+
+def _calls(folder: Path) -> Iterator[Call]:
+    path = folder / "calls.jsonl"
+    return read_lines(path, Call) if path.exists() else iter(())
 
 
 class AttemptLog:
@@ -176,11 +227,11 @@ class AttemptLog:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._began = time.monotonic()
-        self._events: TextIO
-        self._steps: TextIO | None = None
+        self._events: BinaryIO
+        self._steps: BinaryIO | None = None
 
     def __enter__(self) -> Self:
-        self._events = (self._folder / "events.jsonl").open("a", encoding="utf-8")
+        self._events = (self._folder / "events.jsonl").open("ab")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -205,7 +256,7 @@ class AttemptLog:
         """Add a finished step to the trajectory."""
         if self._steps is None:
             (self._folder / "agent").mkdir(exist_ok=True)
-            self._steps = (self._folder / "agent" / "steps.jsonl").open("a", encoding="utf-8")
+            self._steps = (self._folder / "agent" / "steps.jsonl").open("ab")
         append_line(self._steps, step)
 
 
@@ -223,15 +274,21 @@ def lock_run(path: Path) -> Iterator[None]:
             holder = file.read().strip() or "an unknown process"
             raise RunLocked(f"{path} is in use by {holder}; wait for it, or stop it") from None
         file.truncate(0)
-        file.write(f"process {os.getpid()} on {os.uname().nodename}")
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        file.write(f"process {os.getpid()} on {os.uname().nodename} since {since}")
         file.flush()
         yield
 
 
+def new_run_id(name: str, now: datetime) -> str:
+    """Sorts by time, says what it is, and is not taken: `20261130T221719Z-name-7f3a`."""
+    slug = _UNSAFE.sub("-", name).strip("-.")[:_NAME_CHARACTERS] or "run"
+    return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{slug}-{secrets.token_hex(2)}"
+
+
 def create_run(results: Path, name: str, now: datetime) -> RunFolder:
-    """A new run folder: `20261130T221719Z-name-7f3a`."""
-    run_id = f"{now:%Y%m%dT%H%M%SZ}-{_safe(name)}-{secrets.token_hex(2)}"
-    path = results.resolve() / run_id
+    """A new run folder."""
+    path = results.resolve() / new_run_id(name, now)
     path.mkdir(parents=True)
     return RunFolder(path)
 
@@ -240,9 +297,14 @@ def _says_something(result: Result) -> bool:
     return result.outcome not in (Outcome.VOID, Outcome.CANCELLED)
 
 
-def _attempt_number(folder: Path) -> int:
+def _number(folder: Path) -> int:
     return int(folder.name.rpartition("-")[2])
 
 
 def _safe(name: str) -> str:
-    return _UNSAFE.sub("_", name.replace("/", "__"))
+    """One name of a folder; names that had to be changed are kept apart by a digest."""
+    plain = name.replace("/", "__")
+    safe = _UNSAFE.sub("_", plain).lstrip(".")[:_NAME_CHARACTERS]
+    if safe == plain and safe:
+        return safe
+    return f"{safe}-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:8]}"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from rackbench_results import stats
-from rackbench_results.outcomes import Outcome, is_counted
+from rackbench_results.outcomes import RULES, Outcome, is_counted
 from rackbench_results.records import Call, EndpointCost, Record, Result
 
 
 class ArmSummary(Record):
-    """One arm's numbers; None is unknown, never zero."""
+    """One arm's numbers over its final attempts, one a trial; None is unknown, never zero."""
 
     arm: str
     endpoint: str | None
@@ -21,36 +22,48 @@ class ArmSummary(Record):
     """Trials of the plan."""
     solved: int
     counted: int
+    """Solved and unsolved: the denominator of the solve rate."""
     void: int
     unsupported: int
     cancelled: int
     missing: int
     """Trials that have no result yet."""
     voids_by_reason: dict[str, int]
+    """Most frequent first."""
     solve_rate: float | None
     """Mean over tasks of the solved share of counted trials."""
     interval: tuple[float, float] | None
-    """95 %."""
+    """95 % interval of the solve rate."""
     interval_method: str | None
+    """Wilson (one attempt a task), task bootstrap (several), or Wilson, tasks (all alike)."""
     bracket: tuple[float, float] | None
-    """Voids as unsolved … voids left out."""
+    """The solve rate with voids as unsolved … with voids left out."""
     mean_reward: float | None
-    """Over trials whose reward is known."""
+    """Over counted trials whose reward is known and believed."""
     steps: int
+    """Answered model calls of all trials."""
     steps_median: float | None
+    """Of counted trials; None for an arm without a model."""
     prompt_tokens: int | None
+    """Of all trials, cached ones included."""
     cached_tokens: int | None
     completion_tokens: int | None
     wall_seconds_median: float | None
+    """Of counted trials, from first phase to result, queueing left out."""
     queue_seconds_median: float | None
+    """Of counted trials: waiting for a slot."""
     model_seconds: float
+    """Of all trials: sum over model calls from sending to the last byte."""
     ttft_seconds_median: float | None
+    """Over streamed calls: from receiving a request to its first token."""
     itl_seconds_median: float | None
-    """Between successive pieces of streams."""
+    """Over all calls: between successive pieces of a stream."""
     device: Literal["gpu", "cpu"] | None
+    """What device-hours are hours of."""
     device_hours: float | None
-    """Its share of its endpoint's hours."""
+    """Its share of its endpoint's attributed hours."""
     cost: float | None
+    """Device-hours times price."""
     currency: str | None
     cost_per_solved: float | None
     """None where nothing was solved or no price was given."""
@@ -62,16 +75,19 @@ class EndpointSummary(Record):
     endpoint: str
     device: Literal["gpu", "cpu"] | None
     total_hours: float | None
+    """Devices times wall time from launch to stop, over all times that it was up."""
     attributed_hours: float | None
+    """While a call was in flight: the sum of its arms' device-hours."""
     unattributed_hours: float | None
-    """While no call was in flight: load, warm-up, idle, drain."""
+    """The rest: load, warm-up, idle, drain."""
     cost: float | None
+    """Of the total; None where a price is missing, or prices are in several currencies."""
     currency: str | None
     restarts: int
 
 
 class Summary(Record):
-    """`summary.json`."""
+    """`summary.json`: derived, can be made again from the rest of the run folder."""
 
     schema_version: Literal[1] = 1
     arms: tuple[ArmSummary, ...]
@@ -79,9 +95,11 @@ class Summary(Record):
     void_share: float
     """Of all trials that ended as solved, unsolved or void."""
     solved_at: float
+    """Reward from which a trial counts as solved."""
     warnings: tuple[str, ...]
     """What must be read before any number."""
     attribution: str = "device-hours in use, by each arm's share of model time"
+    """The rule by which an endpoint's hours became its arms'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +108,8 @@ class RunFacts:
 
     results: Sequence[Result]
     """One a trial."""
-    calls: Mapping[str, Sequence[Call]]
-    """By arm."""
+    calls: Mapping[str, Iterable[Call]]
+    """By arm, of the same attempts; each is gone through once."""
     costs: Mapping[str, Sequence[EndpointCost]]
     """By endpoint; one for each time that it was up."""
     endpoint_of_arm: Mapping[str, str | None]
@@ -114,7 +132,7 @@ def summarise(facts: RunFacts) -> Summary:
         endpoints=tuple(endpoints.values()),
         void_share=void_share,
         solved_at=facts.solved_at,
-        warnings=_warnings(arms, void_share, facts.void_threshold),
+        warnings=(*_warnings(arms, void_share, facts.void_threshold), *_unrecorded(facts)),
     )
 
 
@@ -122,44 +140,43 @@ def _arm(arm: str, facts: RunFacts, endpoints: Mapping[str, EndpointSummary]) ->
     mine = [result for result in facts.results if result.arm == arm]
     outcomes = Counter(result.outcome for result in mine)
     counted = [result for result in mine if is_counted(result.outcome, result.reason)]
+    voids = [result for result in mine if result.outcome is Outcome.VOID]
     per_task: dict[str, list[bool]] = {}
     for result in counted:
         per_task.setdefault(result.task_id, []).append(result.outcome is Outcome.SOLVED)
     interval = stats.headline_interval(per_task, seed=facts.seed)
-    solved, void = outcomes[Outcome.SOLVED], outcomes[Outcome.VOID]
-    calls = facts.calls.get(arm, ())
-    rewards = [result.reward for result in mine if result.reward is not None]
+    rewards = [r.reward for r in counted if r.reward is not None and _is_believed(r)]
     endpoint = facts.endpoint_of_arm[arm]
     hours, cost = _share(arm, facts, endpoints)
     used = endpoints.get(endpoint) if endpoint else None
+    ttft, itl = _latencies(facts.calls.get(arm, ()))
+    solved = outcomes[Outcome.SOLVED]
     return ArmSummary(
         arm=arm,
         endpoint=endpoint,
         planned=facts.planned[arm],
         solved=solved,
         counted=len(counted),
-        void=void,
+        void=len(voids),
         unsupported=outcomes[Outcome.UNSUPPORTED],
         cancelled=outcomes[Outcome.CANCELLED],
         missing=facts.planned[arm] - len(mine),
-        voids_by_reason=dict(
-            Counter(str(r.reason) for r in mine if r.outcome is Outcome.VOID).most_common()
-        ),
+        voids_by_reason=dict(Counter(str(result.reason) for result in voids).most_common()),
         solve_rate=stats.solved_share(per_task),
         interval=(interval.low, interval.high) if interval else None,
         interval_method=interval.method if interval else None,
-        bracket=stats.bracket(solved, len(counted), void),
+        bracket=stats.bracket(per_task, Counter(result.task_id for result in voids)),
         mean_reward=sum(rewards) / len(rewards) if rewards else None,
         steps=sum(result.usage.steps for result in mine),
-        steps_median=stats.median(r.usage.steps for r in counted) if endpoint else None,
-        prompt_tokens=stats.total(result.usage.prompt_tokens for result in mine),
-        cached_tokens=stats.total(result.usage.cached_tokens for result in mine),
-        completion_tokens=stats.total(result.usage.completion_tokens for result in mine),
-        wall_seconds_median=stats.median(result.seconds for result in mine),
-        queue_seconds_median=stats.median(result.queue_seconds for result in mine),
-        model_seconds=sum(result.usage.model_seconds for result in mine),
-        ttft_seconds_median=stats.median(call.first_token_seconds for call in calls),
-        itl_seconds_median=stats.median(gap for c in calls for gap in c.token_gaps_seconds),
+        steps_median=stats.median_or_none(r.usage.steps for r in counted) if endpoint else None,
+        prompt_tokens=stats.total_or_none(result.usage.prompt_tokens for result in mine),
+        cached_tokens=stats.total_or_none(result.usage.cached_tokens for result in mine),
+        completion_tokens=stats.total_or_none(r.usage.completion_tokens for r in mine),
+        wall_seconds_median=stats.median_or_none(result.seconds for result in counted),
+        queue_seconds_median=stats.median_or_none(result.queue_seconds for result in counted),
+        model_seconds=_model_seconds(arm, facts),
+        ttft_seconds_median=ttft,
+        itl_seconds_median=itl,
         device=used.device if used else None,
         device_hours=hours,
         cost=cost,
@@ -168,25 +185,46 @@ def _arm(arm: str, facts: RunFacts, endpoints: Mapping[str, EndpointSummary]) ->
     )
 
 
+def _is_believed(result: Result) -> bool:
+    return result.reason is None or RULES[result.reason].graded
+
+
+def _latencies(calls: Iterable[Call]) -> tuple[float | None, float | None]:
+    """Medians of TTFT and of the gaps between pieces."""
+    first_tokens, gaps = array("d"), array("d")
+    for call in calls:
+        if call.first_token_seconds is not None:
+            first_tokens.append(call.first_token_seconds)
+        gaps.extend(call.token_gaps_seconds)
+    return stats.median_or_none(first_tokens), stats.median_or_none(gaps)
+
+
 def _endpoint(name: str, facts: RunFacts) -> EndpointSummary:
-    """Hours of all the times that an endpoint was up; in use means that a call was in flight."""
     costs = facts.costs[name]
-    known = [cost for cost in costs if cost.device_hours is not None]
-    total = sum(cost.device_hours or 0.0 for cost in known) if known else None
-    in_use = sum((cost.devices or 0) * cost.scored_seconds / 3600 for cost in known)
+    total = attributed = None
+    hours = [cost.device_hours for cost in costs]
+    if hours and None not in hours:
+        total = sum(known for known in hours if known is not None)
+        somebody = any(_model_seconds(arm, facts) for arm in _arms_of(name, facts))
+        attributed = min(sum(map(_hours_in_use, costs)), total) if somebody else 0.0
     prices = [cost.price for cost in costs]
-    somebody = any(_model_seconds(arm, facts) for arm in _arms_of(name, facts))
-    attributed = (min(in_use, total) if somebody else 0.0) if total is not None else None
+    currencies = {cost.currency for cost in costs}
+    priced = bool(prices) and None not in prices and len(currencies) == 1
     return EndpointSummary(
         endpoint=name,
         device=costs[0].device if costs else None,
         total_hours=total,
         attributed_hours=attributed,
-        unattributed_hours=total - (attributed or 0.0) if total is not None else None,
-        cost=sum(p for p in prices if p is not None) if prices and None not in prices else None,
-        currency=costs[0].currency if costs else None,
+        unattributed_hours=None if total is None or attributed is None else total - attributed,
+        cost=sum(price for price in prices if price is not None) if priced else None,
+        currency=currencies.pop() if priced else None,
         restarts=sum(cost.restarts for cost in costs),
     )
+
+
+def _hours_in_use(cost: EndpointCost) -> float:
+    """Device-hours while at least one scored call was in flight."""
+    return (cost.devices or 0) * cost.scored_seconds / 3600
 
 
 def _share(
@@ -223,4 +261,24 @@ def _warnings(arms: Sequence[ArmSummary], void_share: float, threshold: float) -
     unfinished = sum(arm.missing + arm.cancelled for arm in arms)
     if unfinished:
         found.append(f"{unfinished} trials are not finished; `rackbench resume` goes on")
+    return tuple(found)
+
+
+def _unrecorded(facts: RunFacts) -> tuple[str, ...]:
+    """A runner that is killed hard leaves no cost record: say so rather than sum up too little."""
+    found = []
+    for name, costs in facts.costs.items():
+        if all(cost.device is None for cost in costs):
+            continue
+        arms = set(_arms_of(name, facts))
+        outside = sum(
+            not any(cost.launched_at <= result.started_at <= cost.stopped_at for cost in costs)
+            for result in facts.results
+            if result.arm in arms and result.usage.model_seconds
+        )
+        if outside:
+            found.append(
+                f"{outside} trials used {name} at a time whose hours were never written down: its "
+                "hours and cost are more than shown"
+            )
     return tuple(found)

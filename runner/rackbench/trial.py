@@ -81,9 +81,9 @@ async def _live(attempt: Attempt) -> Verdict:
                 await _set_up(attempt, session)
             crashes = serving.crashes if serving else 0
             end = await _agent(attempt, session, sandbox)
-            if line:
-                attempt.usage = line.usage()
-                _check_model_calls(attempt, line, serving, crashes=crashes, end=end)
+        if line:  # closed by now, so that calls cut off at the time limit are among them
+            attempt.usage = line.usage()
+            _check_model_calls(attempt, line, serving, crashes=crashes, end=end)
         with attempt.phase("reset"):
             lingering = await reset_folders(sandbox, verifier_user)
             await _collect(attempt, sandbox)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -24,16 +24,16 @@ def task_digest(folder: Path) -> str:
 
     Raises TaskError, also for a link that leads out of the task.
     """
-    inside = os.path.realpath(folder)
     entries = list(_entries(folder, besides=".git"))
-    leaving = [
-        f"{os.path.join(folder, path)}: links to {os.readlink(os.path.join(folder, path))}, "
-        "which is outside the task; copy it into the task"
-        for path, mode in entries
-        if stat.S_ISLNK(mode) and not _is_inside(os.path.join(folder, path), inside)
-    ]
-    if leaving:
-        raise TaskError(*leaving)
+    inside = os.path.realpath(folder)
+    links = [folder / path for path, mode in entries if stat.S_ISLNK(mode)]
+    if leaving := [link for link in links if not _leads_into(link, inside)]:
+        raise TaskError(
+            *(
+                f"{link}: links to {link.readlink()}, which is outside the task; copy it in"
+                for link in leaving
+            )
+        )
     return _digest(folder, entries)
 
 
@@ -43,17 +43,17 @@ def folder_digest(folder: Path) -> str:
     Left out is only what Python made of a source beside it in `__pycache__`. Empty folders do
     not count. Raises TaskError for what is no file, folder or link, or cannot be read.
     """
-    return _digest(folder, list(_entries(folder)))
+    return _digest(folder, _entries(folder))
 
 
-def _digest(folder: Path, entries: list[tuple[str, int]]) -> str:
+def _digest(folder: Path, entries: Iterable[tuple[str, int]]) -> str:
     digest = hashlib.sha256()
     # Bytes, since a name need not be UTF-8.
-    for path, mode in sorted(entries, key=lambda entry: os.fsencode(entry[0])):
-        name, full = os.fsencode(path), os.path.join(folder, path)
+    for name, path, mode in sorted((os.fsencode(path), path, mode) for path, mode in entries):
+        full = folder / path
         try:
             if stat.S_ISLNK(mode):
-                target = os.fsencode(os.readlink(full))
+                target = os.fsencode(full.readlink())
                 digest.update(b"link %d %d\n%b%b" % (len(name), len(target), name, target))
             else:
                 _add_file(digest, full, name, executable=bool(mode & stat.S_IXUSR))
@@ -62,8 +62,8 @@ def _digest(folder: Path, entries: list[tuple[str, int]]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _add_file(digest: _Hash, full: str, name: bytes, *, executable: bool) -> None:
-    with open(full, "rb", buffering=0) as file:  # noqa: PTH123  # a Path for each of 10,000 files is slow
+def _add_file(digest: _Hash, full: Path, name: bytes, *, executable: bool) -> None:
+    with full.open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         digest.update(b"file %d %d %d\n%b" % (executable, len(name), size, name))
         seen, piece = 0, memoryview(bytearray(min(size + 1, _PIECE_BYTES)))
@@ -83,30 +83,28 @@ def _entries(folder: Path, *, besides: str = "") -> Iterator[tuple[str, int]]:
     while waiting:
         below = waiting.pop()
         try:
-            with os.scandir(os.path.join(folder, below)) as found:
+            with os.scandir(folder / below) as found:
                 for entry in found:
                     path = f"{below}{entry.name}"
+                    mode = entry.stat(follow_symlinks=False).st_mode
                     if path == besides:
                         continue
-                    mode = entry.stat(follow_symlinks=False).st_mode
                     if stat.S_ISDIR(mode):
                         waiting.append(f"{path}/")
                     elif not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
                         raise TaskError(f"{entry.path}: is no file, folder or link")
-                    elif not _is_derived(entry):
+                    elif not _is_derived(Path(entry.path)):
                         yield path, mode
         except OSError as error:
-            where = os.path.join(folder, below)
-            raise TaskError(f"{where}: cannot be read: {error.strerror}") from error
+            raise TaskError(f"{folder / below}: cannot be read: {error.strerror}") from error
 
 
-def _is_derived(entry: os.DirEntry[str]) -> bool:
+def _is_derived(file: Path) -> bool:
     """Whether Python compiled it from a source beside: running a test must not change a task."""
-    parent, cache = os.path.split(os.path.dirname(entry.path))
-    if cache != _CACHE or not entry.name.endswith(".pyc"):
+    if file.suffix != ".pyc" or file.parent.name != _CACHE:
         return False
-    return os.path.exists(os.path.join(parent, f"{entry.name.partition('.')[0]}.py"))
+    return (file.parent.parent / f"{file.name.partition('.')[0]}.py").exists()
 
 
-def _is_inside(path: str, folder: str) -> bool:
-    return os.path.commonpath([os.path.realpath(path), folder]) == folder
+def _leads_into(link: Path, folder: str) -> bool:
+    return Path(os.path.realpath(link)).is_relative_to(folder)

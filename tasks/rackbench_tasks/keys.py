@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from rackbench_tasks.problem import key_path
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_NEAR_LIMIT = 0.75  # four letters, two of them swapped
+_NEAR = 0.75  # four letters, two of them swapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Limits:
     def looks_like(self, key: str, *, beside: Collection[str]) -> bool:
         """Whether a key is meant as a limit, given the keys that its table does have."""
         words = {word.lower() for word in _WORDS.findall(key)}
-        near = difflib.get_close_matches(key, self.keys.intersection(beside), 1, _NEAR_LIMIT)
+        near = difflib.get_close_matches(key, self.keys.intersection(beside), 1, _NEAR)
         return key in self.keys or bool(words & self.words) or bool(near)
 
 
@@ -83,6 +83,9 @@ class _Search:
     def hint(self, key: str, known: Collection[str]) -> str:
         if homes := self.homes.get(key):
             return f"it belongs {' or '.join(homes)}"
+        elsewhere = difflib.get_close_matches(key, self.homes, 1, _NEAR)
+        if elsewhere and not difflib.get_close_matches(key, known, 1):
+            return f"did you mean {elsewhere[0]!r} {' or '.join(self.homes[elsewhere[0]])}?"
         return did_you_mean(key, known)
 
 

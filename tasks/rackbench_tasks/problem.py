@@ -27,6 +27,8 @@ _EXPECTED = {
     "value_error": "{error}",
 }
 
+_KINDS = {dict: "a table", list: "a list", tuple: "a list", type(None): "empty"}
+
 
 class TaskError(ValueError):
     """Tasks that cannot be used as they are; one line per problem in `problems`."""
@@ -49,24 +51,17 @@ def one_line(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as it stands in a file, cut where it is long, with its kind where that helps."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            cut = value if len(value) <= _SHOWN_CHARACTERS else value[:_SHOWN_CHARACTERS] + "…"
-            return f'"{one_line(cut)}" (text)'
-        case float():
-            return repr(value)
-        case int():
-            return str(value) if abs(value) < 10**_SHOWN_CHARACTERS else "a huge number"
-        case list() | tuple():
-            return "a list"
-        case dict():
-            return "a table"
-        case None:
-            return "empty"
-    return f"a {type(value).__name__}"
+    """A value as it stands in a file, cut where it is long; of what is not plain, its kind."""
+    if isinstance(value, str):
+        cut = value if len(value) <= _SHOWN_CHARACTERS else value[:_SHOWN_CHARACTERS] + "…"
+        return f'"{one_line(cut)}" (text)'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and abs(value) >= 10**_SHOWN_CHARACTERS:
+        return "a huge number"  # Python refuses to write out some
+    if isinstance(value, (int, float)):
+        return str(value)
+    return _KINDS.get(type(value), f"a {type(value).__name__}")
 
 
 def key_path(location: tuple[object, ...]) -> str:

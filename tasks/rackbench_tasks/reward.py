@@ -132,7 +132,7 @@ def _without_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
         if key in content:
             raise _unparseable(JSON_FILE, f"has the key {_cut(key)} twice")
         if not key.isprintable():
-            raise _unparseable(JSON_FILE, f"has an unprintable key, {ascii(key)}")
+            raise _unparseable(JSON_FILE, f"has an unprintable key, {key!a}")
         content[key] = value
     return content
 

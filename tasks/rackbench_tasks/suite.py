@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from rackbench_tasks.files import absolute
 from rackbench_tasks.findings import Findings
 from rackbench_tasks.formats import TaskFormat, installed_formats
 from rackbench_tasks.keys import did_you_mean
@@ -48,31 +48,37 @@ def load_suite(path: Path, *, strict: bool, host_env: Mapping[str, str]) -> Suit
 
     `strict` makes unknown keys of tasks errors. Raises TaskError with the problems of all tasks.
     """
-    path = Path(os.path.abspath(path))
-    is_file = path.is_file()
+    path = absolute(path)
+    loading = _Loading(installed_formats(), strict, host_env, Findings(str(path)))
+    try:
+        return _load(path, loading)
+    except OSError as error:
+        raise TaskError(f"{error.filename or path}: cannot be read: {error.strerror}") from error
+
+
+def _load(path: Path, loading: _Loading) -> Suite:
+    is_file, findings = path.is_file(), loading.findings
     if is_file and path.suffix not in _SUITE_SUFFIXES:
         raise TaskError(
             f"{path}: expected a suite file (.yaml), a folder of tasks, or a task's folder"
         )
     written = read_suite_file(path) if is_file else SuiteFile(tasks=(Source(path=str(path)),))
-    loading = _Loading(installed_formats(), strict, host_env, Findings(str(path)))
     for source in written.tasks:
-        _load_source(path.parent / source.path, source, loading)
-    loading.findings.raise_problems()
-    tasks = _ordered(list(loading.tasks.values()), written.order, loading.findings)
-    tasks = _sampled(tasks, written.sample, loading.findings)
-    loading.findings.raise_problems()
+        _load_source(absolute(path.parent / source.path), source, loading)
+    findings.raise_problems()
+    tasks = _ordered(list(loading.tasks.values()), written.order, findings)
+    tasks = _sampled(tasks, written.sample, findings)
+    findings.raise_problems()
     return Suite(
         name=written.name or (path.stem if is_file else path.name),
         tasks=tuple(tasks),
         digest=_digest(tasks),
-        warnings=tuple(loading.findings.warnings),
+        warnings=tuple(findings.warnings),
         description=written.description,
     )
 
 
 def _load_source(folder: Path, source: Source, loading: _Loading) -> None:
-    folder = Path(os.path.abspath(folder))
     try:
         candidates = _candidates(folder, loading)
     except TaskError as error:
@@ -122,10 +128,7 @@ def _candidates(folder: Path, loading: _Loading) -> list[tuple[Path, TaskFormat]
         raise TaskError(f"{folder}: expected a task's folder, or a folder of tasks")
     if task_format := _format_of(folder, loading.formats):
         return [(folder, task_format)]
-    try:
-        below = sorted(entry for entry in folder.iterdir() if entry.is_dir())
-    except OSError as error:
-        raise TaskError(f"{folder}: cannot be read: {error.strerror}") from error
+    below = sorted(entry for entry in folder.iterdir() if entry.is_dir())
     found: list[tuple[Path, TaskFormat]] = []
     for entry in below:
         if task_format := _format_of(entry, loading.formats):
@@ -141,11 +144,7 @@ def _candidates(folder: Path, loading: _Loading) -> list[tuple[Path, TaskFormat]
 
 def _nothing_in(folder: Path, below: Iterable[Path], formats: Sequence[TaskFormat]) -> str:
     for entry in below:
-        try:
-            deeper = [path for path in entry.iterdir() if _format_of(path, formats)]
-        except OSError:
-            continue
-        if deeper:
+        if any(_format_of(path, formats) for path in entry.iterdir()):
             return f"{folder}: holds no task; did you mean {entry}?"
     known = ", ".join(task_format.name for task_format in formats)
     return f"{folder}: holds no task; expected folders with a task.toml (formats: {known})"

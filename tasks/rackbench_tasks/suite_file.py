@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
 
+from rackbench_tasks.files import read_text
 from rackbench_tasks.findings import Findings
 from rackbench_tasks.keys import unknown_keys
 from rackbench_tasks.problem import TaskError, schema_problems
-from rackbench_tasks.text_file import read_text
 
 
 def _path_alone(value: object) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from program import LOOP, RIGHT_ANSWER, SCRIPTED, SUBMIT, Program, bash
@@ -161,6 +162,10 @@ def test_a_build_that_fails_is_void_with_its_last_words(program: Program) -> Non
     assert "why" in result["detail"]
 
 
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
 def test_steps_tokens_and_the_trajectory_are_measured(program: Program) -> None:
     program.write_task("one")
     turns = [
@@ -179,7 +184,7 @@ def test_steps_tokens_and_the_trajectory_are_measured(program: Program) -> None:
     assert usage["completion_tokens"] > 0
     assert usage["ttft_seconds_median"] is not None
     folder = result["path"].parent
-    steps = [json.loads(line) for line in (folder / "agent" / "steps.jsonl").open()]
+    steps = [json.loads(line) for line in lines_of(folder / "agent" / "steps.jsonl")]
     assert [step["number"] for step in steps] == [1, 2, 3, 4]
     assert steps[0]["reasoning"] == "think"
     seen = steps[0]["tool_calls"][0]["observation"]
@@ -187,7 +192,7 @@ def test_steps_tokens_and_the_trajectory_are_measured(program: Program) -> None:
     assert "/tmp/step-1-output.txt" in seen
     assert "99999\n100000\n[exit code 0]" in seen
     assert "not a JSON object" in steps[1]["tool_calls"][0]["observation"]
-    calls = [json.loads(line) for line in (folder / "calls.jsonl").open()]
+    calls = [json.loads(line) for line in lines_of(folder / "calls.jsonl")]
     assert [call["number"] for call in calls] == [1, 2, 3, 4]
     atif = json.loads((folder / "agent" / "trajectory.json").read_text())
     assert atif["schema_version"].startswith("ATIF-v1.")

@@ -19,13 +19,15 @@ class Journal:
         self._descriptor = descriptor
 
     def add(self, call: Call) -> None:
-        """Append one call."""
+        """Append one call; nothing more after a failed write, so that only the last line is torn."""
+        if self.error:
+            return
         rest = memoryview(f"{call.model_dump_json()}\n".encode())
         try:
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
         except OSError as error:
-            self.error = self.error or error
+            self.error = error
 
 
 @contextmanager

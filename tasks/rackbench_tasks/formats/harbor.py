@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 from pydantic import ValidationError
 
 from rackbench_tasks.digest import task_digest
+from rackbench_tasks.files import absolute, read_text
 from rackbench_tasks.findings import Findings
 from rackbench_tasks.formats.harbor_schema import LATEST, LIMITS, SCHEMA_VERSIONS, RawTask
 from rackbench_tasks.formats.harbor_values import env_of, environment_of, network_of
@@ -28,7 +28,6 @@ from rackbench_tasks.model import (
     VerifierPhase,
 )
 from rackbench_tasks.problem import TaskError, schema_problems, shown
-from rackbench_tasks.text_file import read_text
 
 _FILE = "task.toml"
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
@@ -56,7 +55,7 @@ class Harbor:
         Raises TaskError with every problem found: wrong values, missing files, misspelt limits,
         with `strict` also every other unknown key.
         """
-        folder = Path(os.path.abspath(folder))
+        folder = absolute(folder)
         about_keys = Findings(str(folder / _FILE))
         about_files = Findings(str(folder))
         raw = _read(folder / _FILE, about_keys, strict=strict)
@@ -73,9 +72,10 @@ def _read(path: Path, findings: Findings, *, strict: bool) -> RawTask:
     except (ValueError, RecursionError) as error:
         raise TaskError(f"{path}: is not TOML: {error}") from error
     _check_version(table, path)
-    # Below a wrong version every other complaint would be noise.
-    if "schema_version" not in table and "version" in table:
-        table["schema_version"] = table["version"]
+    if old := table.pop("version", None):
+        current = table.setdefault("schema_version", old)
+        if old != current:
+            findings.warning(f"'version' is ignored beside 'schema_version' \"{current}\"")
     findings.unknown(unknown_keys(RawTask, table, limits=LIMITS), strict=strict)
     try:
         return RawTask.model_validate(table)
@@ -87,6 +87,7 @@ def _read(path: Path, findings: Findings, *, strict: bool) -> RawTask:
 
 
 def _check_version(table: Mapping[str, Any], path: Path) -> None:
+    """Refuse a version of its own right: below it every other complaint would be noise."""
     key = "version" if "schema_version" not in table and "version" in table else "schema_version"
     found = table.get(key, LATEST)
     if found not in SCHEMA_VERSIONS:
@@ -178,7 +179,8 @@ def _check_files(
 ) -> None:
     if not (environment.docker_image or environment.dockerfile_context or environment.compose_file):
         findings.problem(
-            f"no environment/Dockerfile and no [environment] docker_image in {findings.origin}"
+            "no environment/Dockerfile and no [environment] docker_image in its task.toml; "
+            "one of them has to say where the agent works"
         )
     script = "test.bat" if environment.os == "windows" else "test.sh"
     # Steps bring tests of their own; a separate verifier's may be part of its image.
@@ -194,8 +196,11 @@ def _check_files(
 
 
 def _has_windows_line_ends(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.readline(4096).endswith(b"\r\n")
+    try:
+        with path.open("rb") as file:
+            return file.readline(4096).endswith(b"\r\n")
+    except OSError:
+        return False  # the digest, which reads every file, reports it
 
 
 def _digest(folder: Path, findings: Findings) -> str:

@@ -31,8 +31,25 @@ LIMITS = Limits(
         }
     ),
     words=frozenset(
-        "cpu cpus deadline disk gpu gpus internet limit limits mem memory network ram storage "
-        "timeout timeouts tpu".split()
+        {
+            "cpu",
+            "cpus",
+            "deadline",
+            "disk",
+            "gpu",
+            "gpus",
+            "internet",
+            "limit",
+            "limits",
+            "mem",
+            "memory",
+            "network",
+            "ram",
+            "storage",
+            "timeout",
+            "timeouts",
+            "tpu",
+        }
     ),
 )
 
@@ -207,7 +224,6 @@ class RawTask(_Raw):
     """A whole `task.toml`."""
 
     schema_version: str = LATEST
-    version: str | None = None
     source: str | None = None
     multi_step_reward_strategy: Literal["mean", "final"] | None = None
     artifacts: Artifacts = ()

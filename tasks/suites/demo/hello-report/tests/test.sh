@@ -8,6 +8,6 @@ mkdir -p /logs/verifier
 echo 0 >/logs/verifier/reward.txt
 cd /tests || exit 0
 
-if /usr/bin/python3 -I -B /tests/checks.py; then
+if timeout --kill-after=2 50 /usr/bin/python3 -I -B /tests/checks.py; then
     echo 1 >/logs/verifier/reward.txt
 fi

@@ -8,6 +8,6 @@ mkdir -p /logs/verifier
 echo '{"reward": 0}' >/logs/verifier/reward.json
 cd /tests || exit 0
 
-if reward=$(/usr/bin/python3 -I -B /tests/checks.py); then
+if reward=$(timeout --kill-after=2 50 /usr/bin/python3 -I -B /tests/checks.py); then
     printf '%s\n' "$reward" | tee /logs/verifier/reward.json
 fi

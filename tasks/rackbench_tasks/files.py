@@ -1,14 +1,20 @@
-"""Text files of tasks and suites, read as UTF-8 or refused with a reason."""
+"""Files of tasks and suites: where they are, and their text, or the reason why not."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from rackbench_tasks.problem import TaskError
 
 
+def absolute(path: Path) -> Path:
+    """A path from the root, without `..`; a link keeps its own name."""
+    return Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow the link
+
+
 def read_text(path: Path) -> str:
-    """The text of a file, line ends made `\\n`, without a byte order mark.
+    """The text of a UTF-8 file, with Unix line ends and without a byte order mark.
 
     Raises TaskError.
     """
