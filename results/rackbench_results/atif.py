@@ -21,7 +21,10 @@ def to_atif(
     usage: Usage,
     agent: Mapping[str, str | None],
 ) -> dict[str, Any]:
-    """The instruction and every step of an attempt; what is unknown is left out."""
+    """The instruction and every step of an attempt; what is unknown is left out.
+
+    `agent` has `name`, `version` and `model_name`; the format insists on the first two.
+    """
     first = {
         "step_id": 1,
         "timestamp": attempt.started_at.isoformat(),
@@ -33,7 +36,7 @@ def to_atif(
             "schema_version": _VERSION,
             "session_id": f"{attempt.run_id}/{attempt.task_id}/{attempt.arm}/"
             f"{attempt.key.index}/{attempt.attempt}",
-            "agent": _known(dict(agent)),
+            "agent": {"name": "unknown", "version": "unknown", **_known(agent)},
             "steps": [first, *(_step(step, number) for number, step in enumerate(steps, 2))],
             "final_metrics": _known(
                 {

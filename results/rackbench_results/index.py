@@ -2,105 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
+from rackbench_results.index_database import arms, calls, open_index, runs, trials, writing
 from rackbench_results.records import Call, Result
-from rackbench_results.store import RunFolder, StoreError, read_json, read_lines
-
-_SCHEMA = 1
-_metadata = sa.MetaData()
-_meta = sa.Table("rackbench_meta", _metadata, sa.Column("schema", sa.Integer, nullable=False))
-_runs = sa.Table(
-    "runs",
-    _metadata,
-    sa.Column("run", sa.String, primary_key=True),
-    sa.Column("name", sa.String, nullable=False),
-    sa.Column("planned", sa.Integer, nullable=False),
-    sa.Column("state", sa.String, nullable=False),  # what the files looked like when imported
-)
-_trials = sa.Table(
-    "trials",
-    _metadata,
-    sa.Column("run", sa.String, sa.ForeignKey("runs.run", ondelete="CASCADE"), primary_key=True),
-    sa.Column("task", sa.String, primary_key=True),
-    sa.Column("arm", sa.String, primary_key=True),
-    sa.Column("index", sa.Integer, primary_key=True),
-    sa.Column("attempt", sa.Integer, primary_key=True),
-    sa.Column("final", sa.Boolean, nullable=False),
-    sa.Column("task_digest", sa.String, nullable=False),
-    sa.Column("arm_digest", sa.String, nullable=False),
-    sa.Column("outcome", sa.String, nullable=False),
-    sa.Column("reason", sa.String),
-    sa.Column("reward", sa.Float),
-    sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
-    sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("queue_seconds", sa.Float, nullable=False),
-    sa.Column("steps", sa.Integer, nullable=False),
-    sa.Column("prompt_tokens", sa.Integer),
-    sa.Column("cached_tokens", sa.Integer),
-    sa.Column("completion_tokens", sa.Integer),
-    sa.Column("model_seconds", sa.Float, nullable=False),
-    sa.Index("trials_by_outcome", "run", "final", "outcome"),
-)
-_calls = sa.Table(
-    "calls",
-    _metadata,
-    sa.Column("run", sa.String, sa.ForeignKey("runs.run", ondelete="CASCADE"), primary_key=True),
-    sa.Column("task", sa.String, primary_key=True),
-    sa.Column("arm", sa.String, primary_key=True),
-    sa.Column("index", sa.Integer, primary_key=True),
-    sa.Column("attempt", sa.Integer, primary_key=True),
-    sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("status", sa.Integer),
-    sa.Column("prompt_tokens", sa.Integer),
-    sa.Column("cached_tokens", sa.Integer),
-    sa.Column("completion_tokens", sa.Integer),
-    sa.Column("first_token_seconds", sa.Float),
-    sa.Column("finished_seconds", sa.Float),
-)
-
-
-@contextmanager
-def open_index(url: str) -> Iterator[sa.Engine]:
-    """A database with the present schema; one with another, or a damaged file, is made anew.
-
-    Raises StoreError.
-    """
-    engine = sa.create_engine(url)
-    if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _prepare_sqlite)
-    try:
-        _ensure_schema(engine)
-        yield engine
-    except sa.exc.OperationalError as error:
-        raise StoreError(f"the index {engine.url!r} cannot be used: {error.orig}") from error
-    finally:
-        engine.dispose()
+from rackbench_results.store import RunFolder, StoreError, final_of, read_json, read_lines
 
 
 def sync(engine: sa.Engine, results: Path) -> int:
     """Bring the index up to date with the run folders; returns how many runs were imported.
 
-    A run is one transaction: it is in the index whole, or as it was before.
+    A run is one transaction: it is in the index whole, or as it was before. Runs of other
+    machines, and of other folders that still exist, stay.
     """
-    folders = {path.parent.name: RunFolder(path.parent) for path in results.glob("*/plan.json")}
+    host = os.uname().nodename
+    found = {
+        path.parent.name: RunFolder(path.parent.resolve()) for path in results.glob("*/plan.json")
+    }
     with engine.connect() as connection:
-        known = dict(connection.execute(sa.select(_runs.c.run, _runs.c.state)).tuples().all())
-    imported = 0
-    for run in known.keys() - folders.keys():
-        with engine.begin() as connection:
-            _delete(connection, run)
-    for run, folder in folders.items():
-        state = _state(folder)
-        if known.get(run) != state:
-            with engine.begin() as connection:
+        rows = connection.execute(
+            sa.select(runs.c.run, runs.c.host, runs.c.folder, runs.c.state)
+        ).all()
+    known = {run: (where, folder, state) for run, where, folder, state in rows}
+    for run, (where, folder, _) in known.items():
+        if where == host and run not in found and not Path(folder).exists():
+            with writing(engine) as connection:
                 _delete(connection, run)
-                _insert(connection, folder, state)
+    imported = 0
+    for run, folder in found.items():
+        origin = (host, str(folder.path), _state(folder))
+        if known.get(run) != origin:
+            # Read first: others wait while a transaction is open.
+            rows_of_run = _read(folder, origin)
+            with writing(engine) as connection:
+                _delete(connection, run)
+                _insert(connection, rows_of_run)
             imported += 1
     return imported
 
@@ -109,30 +51,36 @@ def list_runs(engine: sa.Engine) -> list[Mapping[str, Any]]:
     """Runs, newest first, with how their trials ended."""
 
     def count(*outcomes: str) -> sa.ColumnElement[int]:
-        hit = sa.and_(_trials.c.final, _trials.c.outcome.in_(outcomes))
+        hit = sa.and_(trials.c.final, trials.c.outcome.in_(outcomes))
         return sa.func.coalesce(sa.func.sum(sa.case((hit, 1), else_=0)), 0)
 
     query = (
         sa.select(
-            _runs.c.run,
-            _runs.c.name,
-            _runs.c.planned.label("trials"),
+            runs.c.run,
+            runs.c.name,
+            runs.c.planned.label("trials"),
+            runs.c.problem,
             count("solved").label("solved"),
             count("solved", "unsolved").label("counted"),
             count("void").label("void"),
             count("solved", "unsolved", "void", "unsupported").label("finished"),
         )
-        .join(_trials, _trials.c.run == _runs.c.run, isouter=True)
-        .group_by(_runs.c.run, _runs.c.name, _runs.c.planned)
-        .order_by(_runs.c.run.desc())
+        .join(trials, trials.c.run == runs.c.run, isouter=True)
+        .group_by(runs.c.run, runs.c.name, runs.c.planned, runs.c.problem)
+        .order_by(runs.c.run.desc())
     )
     return _rows(engine, query)
 
 
 def run_trials(engine: sa.Engine, run: str) -> list[Mapping[str, Any]]:
     """Every committed attempt of a run."""
-    order = (_trials.c.task, _trials.c.arm, _trials.c.index, _trials.c.attempt)
-    return _rows(engine, sa.select(_trials).where(_trials.c.run == run).order_by(*order))
+    order = (
+        trials.c.task,
+        trials.c.arm,
+        trials.c.index,
+        trials.c.attempt,
+    )
+    return _rows(engine, sa.select(trials).where(trials.c.run == run).order_by(*order))
 
 
 def _rows(engine: sa.Engine, query: sa.Select[Any]) -> list[Mapping[str, Any]]:
@@ -140,68 +88,93 @@ def _rows(engine: sa.Engine, query: sa.Select[Any]) -> list[Mapping[str, Any]]:
         return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def _prepare_sqlite(connection: Any, _: object) -> None:
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA busy_timeout = 10000")
-
-
-def _ensure_schema(engine: sa.Engine) -> None:
-    try:
-        found = _schema_of(engine)
-    except sa.exc.DatabaseError:
-        if engine.dialect.name != "sqlite" or not engine.url.database:
-            raise
-        # A damaged file holds nothing that the run folders do not.
-        engine.dispose()
-        Path(engine.url.database).unlink()
-        found = None
-    if found == _SCHEMA:
-        return
-    with engine.begin() as connection:
-        if found is not None:
-            _metadata.drop_all(connection)
-        _metadata.create_all(connection)
-        connection.execute(_meta.delete())
-        connection.execute(_meta.insert().values(schema=_SCHEMA))
-
-
-def _schema_of(engine: sa.Engine) -> int | None:
-    with engine.connect() as connection:
-        if not sa.inspect(connection).has_table(_meta.name):
-            return None
-        return connection.execute(sa.select(_meta.c.schema)).scalar() or 0
-
-
 def _state(folder: RunFolder) -> str:
     """Changes whenever a result is added: results are written once."""
-    stamps = [
-        path.stat().st_mtime_ns for path in folder.path.glob("trials/*/*/*/attempt-*/result.json")
+    count = newest = 0
+    for trial in folder.path.glob("trials/*/*/*"):
+        for attempt in os.scandir(trial):
+            try:
+                changed = Path(attempt, "result.json").stat().st_mtime_ns
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            count, newest = count + 1, max(newest, changed)
+    return f"{count}:{newest}:{folder.plan_path.stat().st_mtime_ns}"
+
+
+@dataclass(frozen=True, slots=True)
+class _RunRows:
+    """All rows of one run."""
+
+    run: dict[str, Any]
+    arm_rows: list[dict[str, Any]]
+    trial_rows: list[dict[str, Any]]
+    call_rows: list[dict[str, Any]]
+
+
+def _read(folder: RunFolder, origin: tuple[str, str, str]) -> _RunRows:
+    """A run that cannot be read is listed with the reason: it must not hide the others."""
+    host, path, state = origin
+    run = {
+        "run": folder.path.name,
+        "name": folder.path.name,
+        "planned": 0,
+        "host": host,
+        "folder": path,
+        "state": state,
+        "problem": None,
+    }
+    try:
+        plan = read_json(folder.plan_path)
+        run |= {"name": plan["name"], "planned": len(plan["trials"])}
+        attempts = list(folder.results_with_paths())
+        call_rows = [row for at, result in attempts for row in _calls_of(folder, at, result)]
+        arm_rows = [_arm(folder, plan, arm) for arm in plan["arms"]]
+    except StoreError as error:
+        return _RunRows({**run, "problem": str(error)}, [], [], [])
+    except (KeyError, TypeError) as error:
+        problem = f"{folder.plan_path} is of another version: {error!r}"
+        return _RunRows({**run, "problem": problem}, [], [], [])
+    final = {at for at, _ in final_of(attempts).values()}
+    trial_rows = [
+        {**_key(folder.path.name, at, result), **_trial(result), "final": at in final}
+        for at, result in attempts
     ]
-    return f"{len(stamps)}:{max(stamps, default=0)}:{folder.plan_path.stat().st_mtime_ns}"
+    return _RunRows(run, arm_rows, trial_rows, call_rows)
 
 
 def _delete(connection: sa.Connection, run: str) -> None:
-    for table in (_calls, _trials, _runs):
+    for table in (calls, trials, arms, runs):
         connection.execute(table.delete().where(table.c.run == run))
 
 
-def _insert(connection: sa.Connection, folder: RunFolder, state: str) -> None:
-    plan, run = read_json(folder.plan_path), folder.path.name
-    connection.execute(
-        _runs.insert().values(run=run, name=plan["name"], planned=len(plan["trials"]), state=state)
-    )
-    final = {path for path, _ in folder.final_results_with_paths()}
-    trials: list[dict[str, Any]] = []
-    calls: list[dict[str, Any]] = []
-    for path, result in folder.results_with_paths():
-        key = _key(run, path, result)
-        trials.append({**key, **_trial(result), "final": path in final})
-        if (path / "calls.jsonl").exists():
-            calls += [key | _call(call) for call in read_lines(path / "calls.jsonl", Call)]
-    for table, rows in ((_trials, trials), (_calls, calls)):
-        if rows:
-            connection.execute(table.insert(), rows)
+def _insert(connection: sa.Connection, rows: _RunRows) -> None:
+    connection.execute(runs.insert(), rows.run)
+    for table, values in (
+        (arms, rows.arm_rows),
+        (trials, rows.trial_rows),
+        (calls, rows.call_rows),
+    ):
+        if values:
+            connection.execute(table.insert(), values)
+
+
+def _arm(folder: RunFolder, plan: Mapping[str, Any], arm: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "run": folder.path.name,
+        "arm": arm["name"],
+        "harness": arm["harness"],
+        "harness_version": arm["harness_version"],
+        "endpoint": arm["endpoint"],
+        "digest": arm["digest"],
+        "planned": sum(trial[1] == arm["name"] for trial in plan["trials"]),
+    }
+
+
+def _calls_of(folder: RunFolder, at: Path, result: Result) -> Iterator[dict[str, Any]]:
+    if (at / "calls.jsonl").exists():
+        key = _key(folder.path.name, at, result)
+        for call in read_lines(at / "calls.jsonl", Call):
+            yield key | _call(call)
 
 
 def _key(run: str, path: Path, result: Result) -> dict[str, Any]:
@@ -244,4 +217,4 @@ def _call(call: Call) -> dict[str, Any]:
     }
 
 
-TABLES: Sequence[str] = tuple(_metadata.tables)
+__all__ = ["list_runs", "open_index", "run_trials", "sync"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -12,6 +13,7 @@ from rackbench_results.outcomes import Outcome
 from rackbench_results.records import Result
 from rackbench_results.summary import ArmSummary, EndpointSummary, Summary
 
+_WORDS = {"arm", "trial", "endpoint", "outcome", "why", "95 % interval", "device"}
 _STYLES = {Outcome.SOLVED: "green", Outcome.UNSOLVED: "yellow", Outcome.VOID: "red"}
 _DASH = "–"
 
@@ -25,6 +27,8 @@ def summary_table(summary: Summary) -> RenderableType:
     """What a run found: warnings first, then rates, then work, then cost."""
     parts: list[RenderableType] = [Text(line, style="bold red") for line in summary.warnings]
     parts += [_rates(summary.arms), Text(), _work(summary.arms)]
+    if any(arm.endpoint for arm in summary.arms):
+        parts += [Text(), _cost(summary.arms)]
     if voids := _voids(summary.arms):
         parts += [Text(), *voids]
     if summary.endpoints:
@@ -50,22 +54,9 @@ def _rates(arms: Sequence[ArmSummary]) -> Table:
 
 
 def _work(arms: Sequence[ArmSummary]) -> Table:
-    table = _table(
-        "arm",
-        "steps",
-        "prompt tok",
-        "cached",
-        "output",
-        "wall s",
-        "TTFT s",
-        "ITL ms",
-        "hours",
-        "cost",
-    )
+    table = _table("arm", "steps", "prompt tok", "cached", "output", "wall s", "TTFT s", "ITL ms")
     for arm in arms:
-        hours = _DASH
-        if arm.device_hours is not None:
-            hours = f"{arm.device_hours:.3f} {(arm.device or '').upper()}"
+        gap = arm.itl_seconds_median
         table.add_row(
             safe_text(arm.arm, "bold"),
             str(arm.steps) if arm.endpoint else _DASH,
@@ -74,11 +65,21 @@ def _work(arms: Sequence[ArmSummary]) -> Table:
             _number(arm.completion_tokens, "{:,}"),
             _number(arm.wall_seconds_median, "{:.1f}"),
             _number(arm.ttft_seconds_median, "{:.2f}"),
-            _number(
-                None if arm.itl_seconds_median is None else arm.itl_seconds_median * 1000, "{:.1f}"
-            ),
-            hours,
+            _number(None if gap is None else gap * 1000, "{:.1f}"),
+        )
+    return table
+
+
+def _cost(arms: Sequence[ArmSummary]) -> Table:
+    table = _table("arm", "endpoint", "device-hours", "cost", "per solved")
+    for arm in arms:
+        hours = _number(arm.device_hours, "{:.3f}")
+        table.add_row(
+            safe_text(arm.arm, "bold"),
+            safe_text(arm.endpoint or _DASH),
+            f"{hours} {arm.device.upper()}" if arm.device else hours,
             _money(arm.cost, arm.currency),
+            _money(arm.cost_per_solved, arm.currency),
         )
     return table
 
@@ -131,8 +132,10 @@ def trials_table(results: Sequence[Result]) -> Table:
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
-        words = column in ("arm", "trial", "endpoint", "outcome", "why", "95 % interval", "device")
-        table.add_column(column, justify="left" if words else "right", overflow="fold")
+        words = column in _WORDS
+        # Where it is narrow, words are folded: half a number would be another number.
+        justify: Literal["left", "right"] = "left" if words else "right"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=not words)
     return table
 
 

@@ -33,6 +33,7 @@ from rackbench_harnesses.ports import (
 )
 from rackbench_results.outcomes import Outcome, Reason
 from rackbench_results.records import Result
+from rackbench_tasks import TaskError
 
 _GIGABYTE = 1024**3
 _STORAGE_POLL_SECONDS = 5.0
@@ -312,6 +313,7 @@ def _fault_of(error: Exception) -> FaultError:
         return FaultError(Reason.DISK, str(error))
     for kind, reason in (
         (ImageError, Reason.BUILD),
+        (TaskError, Reason.BUILD),
         (SandboxError, Reason.SANDBOX),
         (HarnessSetupError, Reason.HARNESS_SETUP),
         (EndpointError, Reason.ENDPOINT),

@@ -102,6 +102,7 @@ def unknown_keys(
 def did_you_mean(word: str, known: Collection[str]) -> str:
     """The nearest known word, or all of them."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    near = near or sorted(name for name in known if word in name.split("_"))
     return f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
 
 

@@ -12,8 +12,8 @@ _EXPECTED = {
     "dict_type": "a table",
     "finite_number": "a finite number",
     "float_type": "a number",
-    "greater_than": "a number above {gt}",
-    "greater_than_equal": "a number of at least {ge}",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "a number of at least {ge:g}",
     "int_from_float": "a whole number",
     "int_type": "a whole number",
     "list_type": "a list",
@@ -22,7 +22,6 @@ _EXPECTED = {
     "model_type": "a table",
     "string_too_short": "text that is not empty",
     "string_type": "text",
-    "too_short": "a list that is not empty",
     "tuple_type": "a list",
     "value_error": "{error}",
 }

@@ -128,12 +128,14 @@ def _candidates(folder: Path, loading: _Loading) -> list[tuple[Path, TaskFormat]
         raise TaskError(f"{folder}: expected a task's folder, or a folder of tasks")
     if task_format := _format_of(folder, loading.formats):
         return [(folder, task_format)]
-    below = sorted(entry for entry in folder.iterdir() if entry.is_dir())
+    below = sorted(
+        entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")
+    )
     found: list[tuple[Path, TaskFormat]] = []
     for entry in below:
         if task_format := _format_of(entry, loading.formats):
             found.append((entry, task_format))
-        elif not entry.name.startswith((".", "_")):
+        elif not entry.name.startswith("_"):
             loading.findings.warnings.append(
                 one_line(f"{entry}: is no task (no task.toml), and is left out")
             )

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+)
 
 from rackbench_tasks.files import read_text
 from rackbench_tasks.findings import Findings
@@ -17,6 +25,12 @@ from rackbench_tasks.problem import TaskError, schema_problems
 
 def _path_alone(value: object) -> object:
     return {"path": value} if isinstance(value, str) else value
+
+
+def _not_empty(value: tuple[Source, ...]) -> tuple[Source, ...]:
+    if not value:
+        raise ValueError("a list that is not empty")
+    return value
 
 
 Text = Annotated[str, Field(min_length=1)]
@@ -49,7 +63,7 @@ class SuiteFile(_Written):
     name: Text | None = None
     description: str = ""
     tasks: Annotated[
-        tuple[Annotated[Source, BeforeValidator(_path_alone)], ...], Field(min_length=1)
+        tuple[Annotated[Source, BeforeValidator(_path_alone)], ...], AfterValidator(_not_empty)
     ]
     order: tuple[Text, ...] = ()
     """Folder names or ids, first to last; the others follow."""

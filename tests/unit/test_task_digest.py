@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import py_compile
 import shutil
 import socket
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rackbench_tasks import TaskError, folder_digest, task_digest
 
 names = st.text("abcA.-é ", min_size=1, max_size=6).filter(lambda name: set(name) != {"."})
@@ -39,9 +42,17 @@ SMALL = {"task.toml": b"", "tests/test.sh": b"echo 1\n", "environment/Dockerfile
 
 def test_it_is_what_it_was(tmp_path: Path) -> None:
     """Results of earlier runs are found by it: it must not move with the program."""
-    digest = "sha256:@@PINNED@@"
-    assert task_digest(write(tmp_path / "a", SMALL)) == digest
-    assert folder_digest(tmp_path / "a") == digest
+    task = write(tmp_path / "a", SMALL)
+    (task / "tests" / "test.sh").chmod(0o755)
+    (task / "link").symlink_to("task.toml")
+    content = (
+        b"file 0 22 7\nenvironment/DockerfileFROM x\n"
+        b"link 4 9\nlinktask.toml"
+        b"file 0 9 0\ntask.toml"
+        b"file 1 13 7\ntests/test.shecho 1\n"
+    )
+    assert task_digest(task) == f"sha256:{hashlib.sha256(content).hexdigest()}"
+    assert folder_digest(task) == task_digest(task)
 
 
 def test_place_time_order_and_empty_folders_do_not_count(tmp_path: Path) -> None:
@@ -66,7 +77,9 @@ def test_place_time_order_and_empty_folders_do_not_count(tmp_path: Path) -> None
         lambda task: write(task, {"tests/__pycache__/only.cpython-311.pyc": b"no source"}),
     ],
 )
-def test_content_names_and_the_executable_bit_count(tmp_path: Path, change) -> None:
+def test_content_names_and_the_executable_bit_count(
+    tmp_path: Path, change: Callable[[Path], object]
+) -> None:
     task = write(tmp_path / "a", SMALL)
     (task / "tests" / "test.sh").chmod(0o644)
     before = task_digest(task)
@@ -117,15 +130,14 @@ def test_a_loop_of_links_ends(tmp_path: Path) -> None:
     assert task_digest(task) == task_digest(task)
 
 
-@pytest.mark.parametrize("target", ["/etc/passwd", "../other", "tests/../../other", "way/../other"])
+@pytest.mark.parametrize(
+    "target", ["/etc/passwd", "../other", "tests/../../other", "tests/way/../other"]
+)
 def test_links_out_of_a_task_are_refused(tmp_path: Path, target: str) -> None:
     task = write(tmp_path / "a", SMALL)
     write(tmp_path / "other", {"secret": b"x"})
-    (task / "way").symlink_to("tests/..")
+    (task / "tests" / "way").symlink_to("..")
     (task / "link").symlink_to(target)
-    if target == "way/../other":  # what looks like inside is outside once links are followed
-        (task / "way").unlink()
-        (task / "way").symlink_to(".")
     with pytest.raises(TaskError) as caught:
         task_digest(task)
     (problem,) = caught.value.problems
@@ -173,6 +185,7 @@ def test_a_file_larger_than_one_piece(tmp_path: Path) -> None:
     assert folder_digest(one) != folder_digest(two)
 
 
+@settings(deadline=None, max_examples=50)
 @given(trees.filter(is_a_tree), trees.filter(is_a_tree))
 def test_equal_trees_and_only_they_have_equal_digests(
     one: dict[str, bytes], two: dict[str, bytes]

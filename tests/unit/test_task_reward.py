@@ -7,8 +7,9 @@ import math
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rackbench_tasks import Reward, RewardError, RewardFault, TaskError, read_reward
 
 LIMIT = 64 * 1024
@@ -132,12 +133,14 @@ def test_the_error_survives_a_process_boundary() -> None:
     assert (again.fault, again.problems) == (caught.value.fault, caught.value.problems)
 
 
+@settings(deadline=None)
 @given(in_range)
 def test_a_reward_comes_back_exactly(value: float) -> None:
     assert read_reward({"reward.txt": repr(value).encode()}).value == value
     assert read_reward({"reward.json": json.dumps({"score": value}).encode()}).value == value
 
 
+@settings(deadline=None)
 @given(in_range, st.dictionaries(keys, finite))
 def test_all_keys_are_kept(value: float, others: dict[str, float]) -> None:
     written = others | {"reward": value}
@@ -145,6 +148,7 @@ def test_all_keys_are_kept(value: float, others: dict[str, float]) -> None:
     assert (reward.value, reward.all) == (value, written)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40), st.sampled_from(["reward.txt", "reward.json"]))
 def test_any_bytes_are_a_reward_or_an_error(content: bytes, name: str) -> None:
     try:
@@ -154,6 +158,7 @@ def test_any_bytes_are_a_reward_or_an_error(content: bytes, name: str) -> None:
     assert 0 <= reward.value <= 1
 
 
+@settings(deadline=None)
 @given(st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_any_json_is_a_reward_or_an_error(content: object) -> None:
     try:

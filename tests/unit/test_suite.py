@@ -1,0 +1,292 @@
+"""Suites: what is selected, in which order, and what is said where that is not clear."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackbench_tasks import Suite, TaskError, installed_formats, load_suite
+from rackbench_tasks.formats.harbor import Harbor
+
+KINDS = ("toml", "yaml")
+
+
+def write_task(folder: Path, toml: str = "") -> Path:
+    for name, text in {
+        "task.toml": toml,
+        "instruction.md": "Fix it.\n",
+        "environment/Dockerfile": "FROM base\n",
+        "tests/test.sh": "echo 1 >/logs/verifier/reward.txt\n",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    """Four tasks, and what may lie beside tasks."""
+    for name in ("cherry", "apple", "banana", "date"):
+        write_task(tmp_path / "tasks" / name, f'[task]\nname = "fruit/{name}"\n')
+    (tmp_path / "tasks" / "README.md").write_text("Not a task.\n")
+    (tmp_path / "tasks" / ".git").mkdir()
+    return tmp_path / "tasks"
+
+
+def load(path: Path, *, strict: bool = False) -> Suite:
+    return load_suite(path, strict=strict, host_env={})
+
+
+def load_file(folder: Path, values: Any, *, strict: bool = False) -> Suite:
+    file = folder / "fruit.yaml"
+    file.write_text(values if isinstance(values, str) else yaml.safe_dump(values, sort_keys=False))
+    return load(file, strict=strict)
+
+
+def names(suite: Suite) -> list[str]:
+    return [task.name for task in suite.tasks]
+
+
+def problems_of(folder: Path, values: Any = None) -> list[str]:
+    with pytest.raises(TaskError) as caught:
+        load(folder) if values is None else load_file(folder, values)
+    assert all("\n" not in problem for problem in caught.value.problems)
+    return [problem.replace(str(folder), "…") for problem in caught.value.problems]
+
+
+def test_a_folder_of_tasks(tasks: Path) -> None:
+    suite = load(tasks)
+    assert suite.name == "tasks"
+    assert names(suite) == ["apple", "banana", "cherry", "date"]
+    assert [task.id for task in suite.tasks][:2] == ["fruit/apple", "fruit/banana"]
+    assert suite.warnings == ()
+
+
+def test_one_task(tasks: Path) -> None:
+    suite = load(tasks / "apple")
+    assert (suite.name, names(suite)) == ("apple", ["apple"])
+
+
+def test_a_folder_beside_tasks_that_is_none_is_told(tasks: Path) -> None:
+    (tasks / "elderberry").mkdir()
+    (tasks / "_notes").mkdir()
+    write_task(tasks / ".hidden")
+    (warning,) = load(tasks).warnings
+    assert warning == f"{tasks}/elderberry: is no task (no task.toml), and is left out"
+
+
+def test_a_suite_file(tasks: Path) -> None:
+    write_task(tasks.parent / "more" / "fig")
+    suite = load_file(
+        tasks.parent,
+        {
+            "name": "Fruit",
+            "description": "All of it.",
+            "tasks": ["more/fig", {"path": "tasks", "include": ["*a*"], "exclude": ["fruit/d*"]}],
+        },
+    )
+    assert (suite.name, suite.description) == ("Fruit", "All of it.")
+    assert names(suite) == ["fig", "apple", "banana"]
+    assert suite.tasks[1].folder == tasks / "apple"
+
+
+def test_a_suite_is_called_after_its_file(tasks: Path) -> None:
+    assert load_file(tasks.parent, {"tasks": ["tasks"]}).name == "fruit"
+
+
+def test_sources_are_relative_to_the_suite_file(
+    tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tasks.parent / "suites").mkdir()
+    monkeypatch.chdir(tasks)
+    suite = load_file(tasks.parent / "suites", {"tasks": ["../tasks/apple", str(tasks / "date")]})
+    assert [task.folder for task in suite.tasks] == [tasks / "apple", tasks / "date"]
+
+
+def test_an_order_goes_first(tasks: Path) -> None:
+    values = {"tasks": ["tasks"], "order": ["fruit/date", "banana"]}
+    assert names(load_file(tasks.parent, values)) == ["date", "banana", "apple", "cherry"]
+
+
+def test_samples_are_stable_and_grow(tasks: Path) -> None:
+    chosen = []
+    for count in range(1, 5):
+        values = {"tasks": ["tasks"], "sample": {"count": count, "seed": 7}}
+        chosen.append(names(load_file(tasks.parent, values)))
+        assert chosen[-1] == sorted(chosen[-1])
+    assert [len(sample) for sample in chosen] == [1, 2, 3, 4]
+    assert all(set(less) < set(more) for less, more in itertools.pairwise(chosen))
+    assert chosen[1] == ["cherry", "date"]
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers())
+def test_a_sample_does_not_depend_on_the_order_of_sources(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "sampled"
+    if not folder.exists():
+        for name in "abcdefgh":
+            write_task(folder / name)
+    samples = [
+        names(load_file(folder, {"tasks": sources, "sample": {"count": 3, "seed": seed}}))
+        for sources in (list("abcdefgh"), list("hgfedcba"))
+    ]
+    assert samples[0] == samples[1][::-1]
+
+
+def test_the_digest_is_of_tasks_and_their_order(tasks: Path) -> None:
+    digest = load(tasks).digest
+    assert digest == load_file(tasks.parent, {"name": "x", "tasks": ["tasks"]}).digest
+    assert digest.startswith("sha256:")
+    reordered = load_file(tasks.parent, {"tasks": ["tasks"], "order": ["date"]})
+    assert reordered.digest != digest
+    (tasks / "date" / "instruction.md").write_text("Fix it now.\n")
+    assert load(tasks).digest != digest
+
+
+@pytest.mark.parametrize(
+    ("values", "problems"),
+    [
+        ({}, ["'tasks' is missing"]),
+        ({"tasks": []}, ["'tasks' is a list; expected a list that is not empty"]),
+        ({"tasks": "tasks"}, ["'tasks' is \"tasks\" (text); expected a list"]),
+        ({"tasks": [5]}, ["'tasks.0' is 5; expected a table"]),
+        (
+            {"tasks": ["tasks"], "smaple": {}, "sample": {"cont": 1}},
+            [
+                "unknown key 'smaple'; did you mean 'sample'?",
+                "unknown key 'sample.cont'; did you mean 'count'?",
+                "'sample.count' is missing",
+            ],
+        ),
+        (
+            {"tasks": [{"path": "tasks", "includes": ["a"]}]},
+            ["unknown key 'tasks.0.includes'; did you mean 'include'?"],
+        ),
+        (
+            {"tasks": ["tasks"], "sample": {"count": True}},
+            ["'sample.count' is true; expected a whole number"],
+        ),
+        (
+            {"tasks": ["tasks"], "sample": {"count": 5}},
+            ["sample wants 5 tasks, and there are 4"],
+        ),
+        (
+            {"tasks": ["tasks"], "order": ["appel", "date", "fruit/date"]},
+            [
+                "order names 'appel', which is no task; did you mean 'apple'?",
+                "order names 'fruit/date', which has its place already",
+            ],
+        ),
+        (
+            {"tasks": [{"path": "tasks", "include": ["apple", "appel", "b?"]}]},
+            [
+                "include 'appel' matches no task of …/tasks",
+                "include 'b?' matches no task of …/tasks",
+            ],
+        ),
+        (
+            {"tasks": [{"path": "tasks", "exclude": ["*"]}]},
+            ["no task of …/tasks is left after include and exclude"],
+        ),
+        (
+            {"tasks": ["tasks", "tasks/date"]},
+            ["…/tasks/date is taken twice; name it in one source alone"],
+        ),
+        ("- tasks\n", ["expected a suite: `tasks:` with a list of paths"]),
+        ("", ["expected a suite: `tasks:` with a list of paths"]),
+        ("tasks: [a]\ntasks: [b]\n", ["the key 'tasks' stands twice in the mapping at line 1"]),
+        ("tasks: [\n", ["is not YAML: while parsing"]),
+        ("a: 2020-99-99\n", ["is not YAML: month must be in 1..12"]),
+        ("a: !!python/object:os.system {}\n", ["is not YAML: could not determine a constructor"]),
+    ],
+)
+def test_what_a_suite_file_cannot_say(tasks: Path, values: Any, problems: list[str]) -> None:
+    said = problems_of(tasks.parent, values)
+    assert len(said) == len(problems)
+    for found, expected in zip(said, problems, strict=True):
+        assert found.startswith("…/fruit.yaml: ")
+        assert expected in found
+
+
+def test_an_exclude_that_matches_nothing_is_told(tasks: Path) -> None:
+    suite = load_file(tasks.parent, {"tasks": [{"path": "tasks", "exclude": ["fgi"]}]})
+    assert suite.warnings == (
+        f"{tasks.parent}/fruit.yaml: exclude 'fgi' matches no task of {tasks}",
+    )
+
+
+def test_two_tasks_of_one_id_are_both_named(tasks: Path) -> None:
+    write_task(tasks.parent / "more" / "golden", '[task]\nname = "fruit/apple"\n')
+    (problem,) = problems_of(tasks.parent, {"tasks": ["tasks", "more"]})
+    assert "two tasks have the id 'fruit/apple': …/tasks/apple and …/more/golden" in problem
+
+
+def test_problems_of_all_tasks_are_told_at_once(tasks: Path) -> None:
+    (tasks / "apple" / "instruction.md").unlink()
+    (tasks / "banana" / "task.toml").write_text("[agent]\ntimeout_secs = 5\n")
+    (tasks / "date" / "task.toml").write_text("[")
+    said = problems_of(tasks)
+    assert [problem.split(":")[0] for problem in said] == [
+        *("there is no …/apple/instruction.md", "…/banana/task.toml", "…/date/task.toml"),
+    ]
+
+
+def test_a_broken_task_is_not_passed_over_unless_excluded(tasks: Path) -> None:
+    (tasks / "date" / "task.toml").write_text("[")
+    source = {"path": "tasks", "include": ["apple"]}
+    (problem,) = problems_of(tasks.parent, {"tasks": [source]})
+    assert "…/tasks/date/task.toml: is not TOML" in problem
+    suite = load_file(tasks.parent, {"tasks": [source | {"exclude": ["date"]}]})
+    assert (names(suite), suite.warnings) == (["apple"], ())
+
+
+def test_strict_reaches_every_task(tasks: Path) -> None:
+    (tasks / "date" / "task.toml").write_text("colour = 'brown'\n")
+    assert load(tasks).tasks[-1].warnings != ()
+    with pytest.raises(TaskError, match="unknown key 'colour'"):
+        load(tasks, strict=True)
+
+
+def test_paths_that_lead_to_no_task(tasks: Path) -> None:
+    assert problems_of(tasks / "absent") == ["there is no …"]
+    assert problems_of(tasks / ".git")[0].startswith("…: holds no task; expected folders with a")
+    assert problems_of(tasks.parent) == ["…: holds no task; did you mean …/tasks?"]
+    assert problems_of(tasks / "README.md")[0].startswith("…: expected a suite file (.yaml)")
+    assert problems_of(tasks.parent, {"tasks": ["none", "tasks/README.md"]}) == [
+        "there is no …/none",
+        "…/tasks/README.md: expected a task's folder, or a folder of tasks",
+    ]
+    assert "File name too long" in problems_of(tasks / ("x" * 300))[0]
+
+
+def test_a_suite_file_that_is_not_utf_8(tasks: Path) -> None:
+    (tasks / "bad.yaml").write_bytes(b"name: \xff\n")
+    assert problems_of(tasks / "bad.yaml") == [
+        "…: is not UTF-8 (byte 0xff at position 6); convert it"
+    ]
+
+
+def test_the_format_is_a_plug_in() -> None:
+    assert any(isinstance(task_format, Harbor) for task_format in installed_formats())
+
+
+def test_the_examples_of_the_readme_are_read(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "tasks" / "README.md").read_text()
+    toml, suite = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)[0] for kind in KINDS)
+    write_task(tmp_path / "suite" / "fix-it", toml)
+    for number in range(20):
+        write_task(tmp_path / "shared" / "tasks" / f"db-{number}")
+    write_task(tmp_path / "shared" / "tasks" / "db-flaky")
+    write_task(tmp_path / "shared" / "tasks" / "login", '[task]\nname = "acme/login"\n')
+    loaded = load_file(tmp_path / "suite", suite, strict=True)
+    assert (loaded.name, len(loaded.tasks)) == ("nightly", 20)
+    assert all(not task.warnings and task.name != "db-flaky" for task in loaded.tasks)
