@@ -7,7 +7,6 @@ import importlib
 from importlib.metadata import entry_points
 from typing import Any
 
-
 _KINDS = {
     "rackbench.harnesses": "harness",
     "rackbench.sandboxes": "sandbox",

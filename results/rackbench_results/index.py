@@ -40,9 +40,10 @@ def sync(engine: sa.Engine, results: Path) -> int:
         if known.get(run) != origin:
             # Read first: others wait while a transaction is open.
             rows_of_run = _read(folder, origin)
-            with writing(engine) as connection:
-                _delete(connection, run)
-                _insert(connection, rows_of_run)
+            try:
+                _replace(engine, rows_of_run)
+            except sa.exc.IntegrityError as error:
+                _replace(engine, rows_of_run.without(f"{folder.path}: {error.orig}"))
             imported += 1
     return imported
 
@@ -110,6 +111,10 @@ class _RunRows:
     trial_rows: list[dict[str, Any]]
     call_rows: list[dict[str, Any]]
 
+    def without(self, problem: str) -> _RunRows:
+        """The run alone, with why there is no more."""
+        return _RunRows({**self.run, "problem": problem}, [], [], [])
+
 
 def _read(folder: RunFolder, origin: tuple[str, str, str]) -> _RunRows:
     """A run that cannot be read is listed with the reason: it must not hide the others."""
@@ -130,10 +135,10 @@ def _read(folder: RunFolder, origin: tuple[str, str, str]) -> _RunRows:
         call_rows = [row for at, result in attempts for row in _calls_of(folder, at, result)]
         arm_rows = [_arm(folder, plan, arm) for arm in plan["arms"]]
     except StoreError as error:
-        return _RunRows({**run, "problem": str(error)}, [], [], [])
+        return _RunRows(run, [], [], []).without(str(error))
     except (KeyError, TypeError) as error:
         problem = f"{folder.plan_path} is of another version: {error!r}"
-        return _RunRows({**run, "problem": problem}, [], [], [])
+        return _RunRows(run, [], [], []).without(problem)
     final = {at for at, _ in final_of(attempts).values()}
     trial_rows = [
         {**_key(folder.path.name, at, result), **_trial(result), "final": at in final}
@@ -147,15 +152,17 @@ def _delete(connection: sa.Connection, run: str) -> None:
         connection.execute(table.delete().where(table.c.run == run))
 
 
-def _insert(connection: sa.Connection, rows: _RunRows) -> None:
-    connection.execute(runs.insert(), rows.run)
-    for table, values in (
-        (arms, rows.arm_rows),
-        (trials, rows.trial_rows),
-        (calls, rows.call_rows),
-    ):
-        if values:
-            connection.execute(table.insert(), values)
+def _replace(engine: sa.Engine, rows: _RunRows) -> None:
+    with writing(engine) as connection:
+        _delete(connection, rows.run["run"])
+        connection.execute(runs.insert(), rows.run)
+        for table, values in (
+            (arms, rows.arm_rows),
+            (trials, rows.trial_rows),
+            (calls, rows.call_rows),
+        ):
+            if values:
+                connection.execute(table.insert(), values)
 
 
 def _arm(folder: RunFolder, plan: Mapping[str, Any], arm: Mapping[str, Any]) -> dict[str, Any]:

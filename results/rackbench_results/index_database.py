@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from rackbench_results.store import StoreError
 
 _SCHEMA = 2
+_LOCK = 0x7261636B  # any number that others do not take
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -108,7 +109,8 @@ def open_index(url: str) -> Iterator[sa.Engine]:
     try:
         engine = sa.create_engine(url)
     except (sa.exc.ArgumentError, ImportError) as error:
-        raise StoreError(f"no database can be opened by the URL {url!r}: {error}") from error
+        kind = url.partition(":")[0]  # the rest may hold a password
+        raise StoreError(f"no index can be opened in a {kind!r} database: {error}") from error
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _prepare_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
@@ -117,8 +119,10 @@ def open_index(url: str) -> Iterator[sa.Engine]:
         _ensure_schema(engine)
         yield engine
     except sa.exc.DatabaseError as error:
-        if _discard_damaged(engine, error):
-            raise StoreError(f"the index {shown} was damaged and is removed; try again") from error
+        if _put_aside(engine, error):
+            raise StoreError(
+                f"the index {shown} was damaged and is put aside; try again"
+            ) from error
         raise StoreError(f"the index {shown} cannot be used: {error.orig}") from error
     finally:
         engine.dispose()
@@ -141,6 +145,8 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A transaction that waits for other writers before it reads anything."""
     with engine.execution_options(rackbench_writes=True).begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
         yield connection
 
 
@@ -150,7 +156,7 @@ def _ensure_schema(engine: sa.Engine) -> None:
             return
     except sa.exc.DatabaseError as error:
         # A damaged file holds nothing that the run folders do not.
-        if not _discard_damaged(engine, error):
+        if not _put_aside(engine, error):
             raise
     with writing(engine) as connection:
         if (found := _schema_in(connection)) == _SCHEMA:
@@ -174,12 +180,14 @@ def _schema_in(connection: sa.Connection) -> int | None:
     return connection.execute(sa.select(_meta.c.schema)).scalar() or 0
 
 
-def _discard_damaged(engine: sa.Engine, error: sa.exc.DatabaseError) -> bool:
-    """Remove a SQLite file that is none, or no more; anything else is left alone."""
+def _put_aside(engine: sa.Engine, error: sa.exc.DatabaseError) -> bool:
+    """Rename a SQLite file that is damaged, or none at all: it may be somebody's by mistake."""
     code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
     if code not in _DAMAGED or not engine.url.database:
         return False
     engine.dispose()
-    for suffix in ("", "-wal", "-shm"):
-        Path(engine.url.database + suffix).unlink(missing_ok=True)
+    path = Path(engine.url.database)
+    path.replace(f"{path}.damaged")
+    for suffix in ("-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
     return True

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 
 from rackbench_results.outcomes import Outcome
 from rackbench_results.records import Call, Event, Record, Result, Step
@@ -49,7 +48,7 @@ def write_json(path: Path, value: object) -> None:
 def _encoded(record: Record, *, indent: int | None = None) -> bytes:
     try:
         return record.model_dump_json(indent=indent).encode()
-    except PydanticSerializationError:
+    except ValueError:
         # Half a surrogate pair: JSON from a model can hold it, UTF-8 cannot.
         text = json.dumps(record.model_dump(mode="json"), indent=indent, ensure_ascii=False)
         return text.encode(errors="replace")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,13 @@ from program import Program
 
 pytestmark = [pytest.mark.docker, pytest.mark.engine, pytest.mark.timeout(600)]
 
-# The smallest instruct model can copy; so a real model drives a real step, and solves it.
-COPY = "Task: write 42 to /app/answer\nCommand: echo 42 > /app/answer\n\n"
+# A program that the smallest instruct model can name, so a real model takes the step that solves.
+COPY = "Task: finish the job\nCommand: finish\n\n"
+DOCKERFILE = """\
+FROM rackbench/base:1
+WORKDIR /app
+RUN printf '#!/bin/sh\\necho 42 >/app/answer\\n' >/usr/local/bin/finish && chmod 755 /usr/local/bin/finish
+"""
 ARM = {
     "harness": "loop",
     "name": "small",
@@ -27,20 +34,29 @@ ENGINE = {"engine": {"kind": "vllm", "profile": "smollm2-135m", "price": PRICE}}
 def write_tasks(program: Program, count: int) -> Path:
     for number in range(count):
         task = program.write_task(f"copy-{number}", agent_seconds=300)
-        (task / "instruction.md").write_text(COPY * 2 + COPY.partition("echo")[0])
+        (task / "instruction.md").write_text(COPY * 2 + COPY.partition(" finish\n\n")[0])
+        (task / "environment" / "Dockerfile").write_text(DOCKERFILE)
     return program.write_run(arms=[ARM], endpoints=ENGINE, slots=2, limits={"steps": 3})
 
 
+SEEN_GROUPS: set[int] = set()
+
+
 def engine_processes(program: Program) -> list[psutil.Process]:
-    """Everything that carries the run's label: guard, API server, engine core, worker."""
+    """Guard, API server, engine core and worker: what carries the run's label, and their groups.
+
+    Workers rename themselves over their environment, so that only their group tells.
+    """
     run_id = program.run_folder().name
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get("RACKBENCH_RUN") == run_id:
+                SEEN_GROUPS.add(os.getpgid(process.pid))
     found = []
     for process in psutil.process_iter():
-        try:
-            if process.environ().get("RACKBENCH_RUN") == run_id:
+        with contextlib.suppress(psutil.Error, OSError):
+            if os.getpgid(process.pid) in SEEN_GROUPS:
                 found.append(process)
-        except (psutil.Error, OSError):
-            continue
     return found
 
 

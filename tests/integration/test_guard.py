@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from rackbench.endpoint import guard
 
 # An engine with a worker, both of which ignore to be asked.

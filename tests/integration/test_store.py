@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackbench_harnesses.ports import Recorder
@@ -117,6 +117,7 @@ def lines(path: Path) -> list[Event]:
     return list(read_lines(path, Event))
 
 
+@settings(deadline=None)
 @given(cut=st.integers(0, 400))
 def test_a_log_cut_anywhere_gives_its_whole_lines(
     tmp_path_factory: pytest.TempPathFactory, cut: int
@@ -196,6 +197,7 @@ def test_where_things_are(run: RunFolder) -> None:
     assert [str(path.relative_to(run.path)) for path, _ in inside] == [name for _, name in inside]
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_no_name_leads_elsewhere_and_no_two_to_the_same_place(one: str, other: str) -> None:
     run = RunFolder(Path("/runs/x"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rackbench_harnesses import registry
 from rackbench_harnesses.nop import Nop
 

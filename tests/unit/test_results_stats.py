@@ -17,6 +17,7 @@ tasks = st.dictionaries(
 counts = st.integers(0, 9).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
 
 
+@settings(deadline=None)
 @given(tasks)
 def test_solved_share_is_the_mean_of_the_tasks_that_have_attempts(per_task):
     shares = [Fraction(sum(a), len(a)) for a in per_task.values() if a]
@@ -31,6 +32,7 @@ def test_a_task_with_more_attempts_weighs_no_more():
     assert stats.solved_share({"a": [True], "b": [False] * 9}) == 0.5
 
 
+@settings(deadline=None)
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_is_scipys(pair):
     solved, count = pair
@@ -82,7 +84,7 @@ def test_bootstrap_repeats_itself_with_its_seed():
     assert once != stats.task_bootstrap(per_task, seed=2)
 
 
-@settings(max_examples=50)
+@settings(deadline=None, max_examples=50)
 @given(tasks)
 def test_every_interval_is_an_interval(per_task):
     share = stats.solved_share(per_task)
@@ -124,6 +126,7 @@ def test_nothing_counted_has_no_interval():
     assert stats.headline_interval({"a": []}, seed=0) is None
 
 
+@settings(deadline=None)
 @given(counts, st.integers(0, 10))
 def test_pass_at_k_counts_every_choice(pair, k):
     attempts, solved = pair
@@ -152,6 +155,7 @@ def test_nothing_counted_has_no_bracket():
     assert stats.bracket({}, {"a": 3}) is None
 
 
+@settings(deadline=None)
 @given(tasks, st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 5)))
 def test_the_bracket_holds_the_solve_rate_at_its_upper_end(per_task, voids):
     found = stats.bracket(per_task, voids)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackbench_results import Call, EndpointCost, Result, TrialKey, Usage
@@ -183,6 +183,7 @@ def test_hours_in_use_go_to_arms_by_model_time_and_the_rest_to_none():
     assert summary.attribution
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(0, 1e6), min_size=1, max_size=6),
     st.lists(st.tuples(st.floats(0.01, 500), st.floats(0, 600)), min_size=1, max_size=4),

@@ -94,7 +94,7 @@ def test_at_100_columns_an_arm_is_a_line_in_each_table() -> None:
     text = shown(summary(results()))
     assert max(map(len, text.splitlines())) <= 100
     rates, work, cost, _ = cells(text, "claude-code-kimi-k3.1-pro")
-    assert rates[1:6] == ["18", "107", "18", "0.17", "0.11…0.23"]
+    assert rates[1:6] == ["18", "107", "18", "0.17", "0.13…0.21"]
     assert rates[6:] == ["task", "bootstrap", "0.14…0.17", "0.17"]
     assert work[1:] == ["62375", "5,709,862,625", "–", "154,320,875", "3600.0", "12.35", "12.3"]
     assert cost[1:] == ["kimi", "222.222", "GPU", "1000.0000", "USD", "55.5556", "USD"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import anyio
+import anyio.lowlevel
 import pytest
+
 from rackbench.slots import Slots
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +40,7 @@ async def test_a_large_one_is_not_overtaken() -> None:
     async with anyio.create_task_group() as group:
         for name, memory in (("first", 60), ("large", 100), ("small", 10)):
             group.start_soon(work, name, memory)
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
     assert order == ["first", "large", "small"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from rackbench.errors import UsageError
 from rackbench.spec import make_spec, override_key, read_values
 

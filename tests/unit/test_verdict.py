@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rackbench.verdict import FaultError, Verdict, agent_end, of_fault, of_reward
 from rackbench_harnesses.ports import Finish
 from rackbench_results.outcomes import RULES, Outcome, Reason, is_counted, is_retried

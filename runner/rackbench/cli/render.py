@@ -7,15 +7,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rackbench_results.store import RunFolder, read_lines
-from rackbench_results.summary import Summary
-from rackbench_results.table import safe_text, summary_table, trials_table
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from rackbench.errors import UsageError
 from rackbench_results.records import Call, Result, Step
+from rackbench_results.store import RunFolder, read_lines
+from rackbench_results.summary import Summary
+from rackbench_results.table import safe_text, summary_table, trials_table
 
 if TYPE_CHECKING:
     from rackbench.check import CheckedTask

@@ -42,4 +42,4 @@ def _rounded(amount: Decimal) -> Decimal:
 
 
 def _shown(amount: Decimal) -> str:
-    return f"{_rounded(amount) + 0:.2f}"  # adding zero takes the sign off a negative zero
+    return f"{_rounded(amount):.2f}"
