@@ -27,7 +27,7 @@ def summary_table(summary: Summary) -> RenderableType:
     """What a run found: warnings first, then rates, then work, then cost."""
     parts: list[RenderableType] = [Text(line, style="bold red") for line in summary.warnings]
     parts += [_rates(summary.arms), Text(), _work(summary.arms)]
-    if any(arm.endpoint for arm in summary.arms):
+    if any(arm.device_hours is not None for arm in summary.arms):
         parts += [Text(), _cost(summary.arms)]
     if voids := _voids(summary.arms):
         parts += [Text(), *voids]

@@ -16,20 +16,19 @@ import anyio.abc
 import yaml
 
 from rackbench.errors import Exit, RackbenchError, UsageError
+from rackbench.lookup import plan_record, summarise_run
 from rackbench.plan import Plan, make_plan
 from rackbench.progress import Observer, Observers
-from rackbench.run import execute, read_costs
-from rackbench.spec import RunSpec, make_spec, override_key, read_values
+from rackbench.run import execute
+from rackbench.spec import make_spec, override_key, read_values
 from rackbench_results.store import (
     RunFolder,
     StoreError,
     create_run,
     lock_run,
-    read_json,
     write_json,
-    write_record,
 )
-from rackbench_results.summary import RunFacts, Summary, summarise
+from rackbench_results.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,41 +76,6 @@ def resume_run(
     before, plan = _plan_again(folder, overrides)
     _must_match(before, plan.record())
     return _run(plan, folder, observers)
-
-
-def summarise_run(folder: RunFolder) -> Summary:
-    """Every derived number, from the files alone."""
-    _, plan = _plan_record(folder)
-    summary = summarise(
-        RunFacts(
-            results=folder.final_results(),
-            calls={arm["name"]: folder.calls_of(arm["name"]) for arm in plan["arms"]},
-            costs=read_costs(folder),
-            endpoint_of_arm={arm["name"]: arm["endpoint"] for arm in plan["arms"]},
-            **plan["summary"],
-        )
-    )
-    write_record(folder.summary_path, summary)
-    return summary
-
-
-def find_run(name: str, results: Path) -> RunFolder:
-    """A run folder by path, by (the beginning of) its id, or `last`.
-
-    Raises UsageError.
-    """
-    if (Path(name) / "plan.json").is_file():
-        return RunFolder(Path(name).resolve())
-    runs = sorted(path.parent for path in results.glob("*/plan.json"))
-    if name == "last" and runs:
-        return RunFolder(runs[-1].resolve())
-    found = [path for path in runs if path.name.startswith(name)]
-    if len(found) == 1:
-        return RunFolder(found[0].resolve())
-    if found:
-        raise UsageError(f"{name!r} fits {len(found)} runs: {', '.join(p.name for p in found[:5])}")
-    known = ", ".join(path.name for path in runs[-3:]) or "none"
-    raise UsageError(f"there is no run {name!r} in {results} (latest: {known})")
 
 
 def _run(plan: Plan, folder: RunFolder, observers: Sequence[Observer]) -> Finished:
@@ -186,17 +150,8 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return next((error for error in flat if isinstance(error, RackbenchError)), flat[0])
 
 
-def _plan_record(folder: RunFolder) -> tuple[dict[str, Any], dict[str, Any]]:
-    try:
-        plan: dict[str, Any] = read_json(folder.plan_path)
-        values: dict[str, Any] = yaml.safe_load(folder.spec_path.read_text())
-    except (StoreError, OSError, yaml.YAMLError) as error:
-        raise UsageError(f"{folder.path} is no whole run folder: {error}") from error
-    return values, plan
-
-
 def _plan_again(folder: RunFolder, overrides: Sequence[str]) -> tuple[dict[str, Any], Plan]:
-    values, before = _plan_record(folder)
+    values, before = plan_record(folder)
     for override in overrides:
         override_key(values, override)
     plan = plan_values(
@@ -240,15 +195,3 @@ def _plain(values: Any) -> Any:
     if isinstance(values, (list, tuple)):
         return [_plain(value) for value in values]
     return str(values) if isinstance(values, Path) else values
-
-
-__all__ = [
-    "Finished",
-    "RunSpec",
-    "find_run",
-    "plan_run",
-    "plan_values",
-    "resume_run",
-    "start_run",
-    "summarise_run",
-]

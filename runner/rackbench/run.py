@@ -12,9 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
-from rackbench_results.store import RunFolder, read_record, write_json, write_record
 
-from rackbench.endpoint.preflight import preflight
 from rackbench.endpoint.serving import EndpointKind, Place, Report, Serving
 from rackbench.endpoint.settings import EndpointSettings
 from rackbench.errors import EndpointError, PrerequisiteError, UsageError
@@ -29,10 +27,12 @@ from rackbench.site import Site
 from rackbench.slots import Slots
 from rackbench.trial import run_attempt
 from rackbench_results.outcomes import Outcome, is_retried
-from rackbench_results.records import EndpointCost, EndpointIdentity, Preflight, Result
+from rackbench_results.records import EndpointIdentity, Preflight, Result
+from rackbench_results.store import RunFolder, read_record, write_json, write_record
 
 _GIGABYTE = 1024**3
 _TICK_SECONDS = 2.0
+_COST_SECONDS = 10.0
 # The machine needs some memory for itself and the runner.
 _MEMORY_SHARE = 0.9
 
@@ -165,15 +165,19 @@ async def _endpoint(
         observers.see(EndpointSaid(name, text))
 
     place = Place(name=name, beside=Path.cwd(), folder=at, labels=_process_labels(folder))
+    # One record for each time that it was up; a resumed run has several.
+    cost_path = at / f"cost-{len(list(at.glob('cost-*.json'))) + 1:02}.json"
     serving: Serving | None = None
     try:
-        async with kind.serve(place, report) as serving:
+        async with kind.serve(place, report) as serving, anyio.create_task_group() as beside:
             _must_be_the_same(name, at, serving.identity)
+            beside.start_soon(_keep_cost, cost_path, serving, kind.settings)
             await _prove(name, at, serving, kind, report=report)
             yield serving
+            beside.cancel_scope.cancel()
     finally:
         if serving:
-            _add_cost(at, serving, kind.settings)
+            write_record(cost_path, serving.cost(kind.settings))
 
 
 async def _prove(
@@ -182,6 +186,8 @@ async def _prove(
     """Pre-flight: what fails the first proof is not asked anything that counts."""
     if not kind.needs_preflight:
         return
+    from rackbench.endpoint.preflight import preflight  # noqa: PLC0415  # openai takes its time
+
     report("proving it")
     began = time.monotonic()
     found: Preflight = await preflight(serving)
@@ -221,19 +227,11 @@ def _must_be_the_same(name: str, at: Path, identity: EndpointIdentity) -> None:
     )
 
 
-def _add_cost(at: Path, serving: Serving, settings: EndpointSettings) -> None:
-    """One record for each time that the endpoint was up; a resumed run has several."""
-    number = len(list(at.glob("cost*.json"))) + 1
-    write_record(at / f"cost-{number:02}.json", serving.cost(settings))
-
-
-def read_costs(folder: RunFolder) -> dict[str, list[EndpointCost]]:
-    """All cost records of a run, by endpoint."""
-    costs: dict[str, list[EndpointCost]] = {}
-    for path in sorted(folder.path.glob("endpoints/*/cost-*.json")):
-        if cost := read_record(path, EndpointCost):
-            costs.setdefault(path.parent.name, []).append(cost)
-    return costs
+async def _keep_cost(path: Path, serving: Serving, settings: EndpointSettings) -> None:
+    """Write the cost down again and again: a runner that is killed must not lose it."""
+    while True:
+        write_record(path, serving.cost(settings))
+        await anyio.sleep(_COST_SECONDS)
 
 
 def _process_labels(folder: RunFolder) -> dict[str, str]:

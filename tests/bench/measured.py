@@ -22,12 +22,12 @@ class Measured:
     output: str
 
 
-class ProgramFailed(RuntimeError):
+class ProgramFailedError(RuntimeError):
     """The program did not do what is measured, so there is nothing to report."""
 
 
 def measure(argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path) -> Measured:
-    """Run a program; raises ProgramFailed with its last words where it fails."""
+    """Run a program; raises ProgramFailedError with its last words where it fails."""
     log = cwd / "output.txt"
     began = time.monotonic()
     with log.open("wb") as output:
@@ -43,7 +43,7 @@ def measure(argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: P
     process.returncode = os.waitstatus_to_exitcode(status)
     text = log.read_text(errors="replace")
     if process.returncode:
-        raise ProgramFailed(f"{argv[:3]}… ended with {process.returncode}:\n{text[-3000:]}")
+        raise ProgramFailedError(f"{argv[:3]}… ended with {process.returncode}:\n{text[-3000:]}")
     return Measured(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, text)
 
 

@@ -164,7 +164,7 @@ def main() -> None:
         work = Path(name)
         try:
             figures = trials(work, with_harbor=not asked.no_harbor, rounds=asked.rounds)
-        except harbor.HarborMissing as missing:
+        except harbor.HarborMissingError as missing:
             console.print(f"without Harbor: {missing}")
             figures = trials(work, with_harbor=False, rounds=asked.rounds)
         steps = anyio.run(measure_steps, "rackbench/base:1")

@@ -219,3 +219,15 @@ async def test_an_image_that_is_not_there_is_a_sandbox_error(docker_api: docker.
     with pytest.raises(SandboxError, match="rackbench/absent:1"):
         async with container(docker_api, spec, on_teardown_error=print):
             pass
+
+
+async def test_root_keeps_its_powers_beside_an_agent_that_is_not_root(
+    docker_api: docker.APIClient, base_image: str
+) -> None:
+    spec = ContainerSpec(image=base_image, labels={}, cpus=1, memory_bytes=2**28, user="nobody")
+    async with container(docker_api, spec, on_teardown_error=print) as sandbox:
+        done = await sandbox.run(Command(["id", "-un"]))
+        assert done.text == "nobody\n"
+        script = "touch /file && chown daemon /file && setpriv --reuid=daemon id -un"
+        done = await sandbox.run(Command(["sh", "-c", script], user="0", cwd="/"))
+        assert (done.text, done.stderr) == ("daemon\n", b"")

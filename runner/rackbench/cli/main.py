@@ -56,9 +56,14 @@ def main() -> NoReturn:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
-    except Exception as error:  # noqa: BLE001  # the last boundary: a bug of ours
+    except Exception as error:  # noqa: BLE001  # the last boundary: a damaged file, or a bug of ours
         import traceback
 
+        from rackbench_results import StoreError
+
+        if isinstance(error, StoreError):
+            _say(f"error: {error}")
+            sys.exit(Exit.USAGE)
         traceback.print_exc()
         _say(f"internal error: {error!r}; this is a bug, please report it with the lines above")
         sys.exit(70)

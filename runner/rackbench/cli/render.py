@@ -175,6 +175,8 @@ def runs(rows: Sequence[Mapping[str, Any]], *, json: bool) -> None:
         table.add_column(column, justify="left" if column in ("run", "name") else "right")
     for row in rows:
         table.add_row(*(safe_text(str(row[str(column.header)])) for column in table.columns))
+        if row["problem"]:
+            warn(f"{row['run']}: {row['problem']}")
     _data().print(table)
 
 

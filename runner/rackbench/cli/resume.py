@@ -23,7 +23,8 @@ def resume(
 ) -> None:
     """Go on with a run that was stopped; finished trials are not run again."""
     from rackbench.cli import live, render
-    from rackbench.launch import find_run, resume_run
+    from rackbench.launch import resume_run
+    from rackbench.lookup import find_run
 
     folder = find_run(run, results)
     with live.display() as observer:

@@ -25,7 +25,7 @@ def show(
 ) -> None:
     """Show a run's numbers and trials, or one trial step by step."""
     from rackbench.cli import render
-    from rackbench.launch import find_run, summarise_run
+    from rackbench.lookup import find_run, summarise_run
 
     folder = find_run(run, results)
     if trial:

@@ -64,8 +64,8 @@ class ContainerSpec:
     memory_bytes: int
     processes: int = 512
     network: str = "none"
-    user: str | None = None
-    """None: the image's own."""
+    user: str = "0"
+    """Of commands that name no other."""
     workdir: str | None = None
     """None: the image's own."""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -187,7 +187,7 @@ class Container:
     async def lingering(self) -> int:
         """How many processes live beside the keep-alive."""
         with explained("counting processes in the sandbox"):
-            pids = await self._thread(lambda: self._processes.pids())
+            pids = await self._thread(self._processes.pids)
         return len(pids - self._keep)
 
     async def written_bytes(self) -> int:
@@ -245,7 +245,7 @@ class Container:
             list(command.argv),
             stdin=bool(command.stdin),
             environment=dict(command.env),
-            user=command.user or self._spec.user or "",
+            user=command.user or self._spec.user,
             workdir=command.cwd or self._spec.workdir,
         )
         raw_socket = self._api.exec_start(created["Id"], socket=True)
@@ -346,7 +346,8 @@ def _create(api: docker.APIClient, spec: ContainerSpec) -> str:
             entrypoint=list(spec.entrypoint) if spec.entrypoint is not None else None,
             environment=dict(spec.env),
             labels=dict(spec.labels),
-            user=spec.user,
+            # The engine takes all capabilities from the root of a container that another user began.
+            user="0",
             working_dir=spec.workdir,
             host_config=host_config,
         )

@@ -21,7 +21,7 @@ TAB = Path("/etc/cron.d/nightly-report")
 LOG = Path("/var/log/reports/nightly.log")
 DATA = Path("/app/data")
 REPORTS = Path("/app/reports")
-PATIENCE_SECONDS = 6
+PATIENCE_SECONDS = 8
 
 
 @pytest.fixture(scope="module")

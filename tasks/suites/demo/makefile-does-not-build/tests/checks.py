@@ -108,9 +108,8 @@ def test_a_new_version_arrives(copy):
     assert run("bin/textstat", "--version", cwd=copy).stdout == "textstat 9.8\n"
 
 
+# Code that is fine but for one warning: each is one that the old code gave.
 WARNINGS = {
-    "-Wunused-variable": "static int probe(void); int probe(void) { int unused; return 1; }",
-    "-Wunused-function": "static int probe(void) { return 1; }",
     "-Wunused-parameter": "int probe(int unused); int probe(int unused) { return 1; }",
     "-Wsign-compare": "int probe(int a); int probe(int a) { return a < sizeof a; }",
     "-Wimplicit-function-declaration": "int probe(void); int probe(void) { return probe_2(); }",
@@ -122,10 +121,10 @@ STANDARD = """
 """
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_the_standard_is_c11(copy, source):
-    path = copy / "src" / source
-    change(path, path.read_text() + STANDARD)
+def test_the_standard_is_c11(copy):
+    for source in SOURCES:
+        path = copy / "src" / source
+        change(path, path.read_text() + STANDARD)
     assert make(copy).returncode == 0
 
 
