@@ -166,6 +166,10 @@ def make_plan(
     Raises UsageError, PrerequisiteError.
     """
     endpoints = {name: _endpoint(name, values, beside) for name, values in spec.endpoints.items()}
+    try:
+        registry.load("rackbench.sandboxes", spec.sandbox.kind)
+    except registry.PluginError as error:
+        raise UsageError(f"sandbox.kind: {error}") from error
     arms = tuple(_arm(arm) for arm in spec.arms)
     tasks, warnings = _tasks(spec.tasks, strict=strict, host_env=host_env)
     trials = [

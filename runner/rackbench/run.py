@@ -22,10 +22,11 @@ from rackbench.orphans import sweep_processes
 from rackbench.plan import Plan, Trial
 from rackbench.progress import AttemptEnded, DevicesBusy, EndpointSaid, Observers, RunBegan
 from rackbench.sandbox import owner
-from rackbench.sandbox.docker import DockerSandboxes, docker_sandboxes
+from rackbench.sandbox.docker import DockerSandboxes
 from rackbench.site import Site
 from rackbench.slots import Slots
 from rackbench.trial import run_attempt
+from rackbench_harnesses import registry
 from rackbench_results.outcomes import Outcome, is_retried
 from rackbench_results.records import EndpointIdentity, Preflight, Result
 from rackbench_results.store import RunFolder, read_record, write_json, write_record
@@ -44,7 +45,8 @@ async def execute(plan: Plan, folder: RunFolder, observers: Observers) -> None:
     cancelled, it leaves a folder from which the run can be resumed.
     """
     run_id = folder.path.name
-    with docker_sandboxes(builds_at_once=max(1, (os.cpu_count() or 2) // 2)) as sandboxes:
+    connect = registry.load("rackbench.sandboxes", plan.spec.sandbox.kind)
+    with connect(builds_at_once=max(1, (os.cpu_count() or 2) // 2)) as sandboxes:
         sandboxes.sweep()
         sweep_processes()
         _check_disk(plan, sandboxes)

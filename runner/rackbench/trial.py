@@ -22,7 +22,12 @@ from rackbench.sandbox.docker import labels_of
 from rackbench.sandbox.images import Image, ImageError
 from rackbench.site import Site
 from rackbench.verdict import AgentEnd, FaultError, Verdict, agent_end, of_fault, of_reward
-from rackbench.verification import nobody_else_writes, reset_folders, run_verifier
+from rackbench.verification import (
+    Leftovers,
+    nobody_else_writes,
+    reset_folders,
+    run_verifier,
+)
 from rackbench_harnesses.ports import (
     Command,
     HarnessSetupError,
@@ -37,8 +42,7 @@ from rackbench_tasks import TaskError
 
 _GIGABYTE = 1024**3
 _STORAGE_POLL_SECONDS = 5.0
-_ARTIFACT_BYTES = 256 * 1024 * 1024
-_ARTIFACT_FOLDERS = {"/logs/artifacts": "artifacts", "/logs/agent": "agent/logs"}
+_ARTIFACT_FOLDERS = {"artifacts": "artifacts", "agent": "agent/logs"}
 _HARNESS_SETUP_SECONDS = 600.0
 _SAME_ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -80,20 +84,23 @@ async def _live(attempt: Attempt) -> Verdict:
             session = _session(attempt, sandbox, serving, line)
             with attempt.phase("harness_setup", limit_seconds=_HARNESS_SETUP_SECONDS):
                 await _set_up(attempt, session)
+                await sandbox.make_log_folders()
             crashes = serving.crashes if serving else 0
             end = await _agent(attempt, session, sandbox)
         if line:  # closed by now, so that calls cut off at the time limit are among them
             attempt.usage = line.usage()
             _check_model_calls(attempt, line, serving, crashes=crashes, end=end)
         with attempt.phase("reset"):
-            lingering = await reset_folders(sandbox, verifier_user)
-            await _collect(attempt, sandbox)
+            leftovers = await reset_folders(sandbox, verifier_user)
+            _collect(attempt, leftovers)
         with attempt.phase("verifier", limit_seconds=trial.task.verifier.timeout_seconds):
             attempt.reward = await run_verifier(
                 sandbox, trial.task, verifier_user, attempt.folder / "verifier"
             )
-            if lingering:
-                attempt.notes.append(f"{lingering} processes of the agent ran during the tests")
+            if leftovers.processes:
+                attempt.notes.append(
+                    f"{leftovers.processes} processes of the agent ran during the tests"
+                )
                 await nobody_else_writes(sandbox, verifier_user)
         if kills := sandbox.oom_kills():
             attempt.notes.append(f"the kernel killed {kills} processes for memory")
@@ -285,20 +292,16 @@ def _check_model_calls(
         raise FaultError(reason, f"no model call was answered{faults}; {end.detail}")
 
 
-async def _collect(attempt: Attempt, sandbox: Container) -> None:
-    """Keep what the agent left for us; too much of it is noted, not fatal."""
-    for source, name in _ARTIFACT_FOLDERS.items():
-        try:
-            seen = await sandbox.listing(source, limit_bytes=_ARTIFACT_BYTES)
-        except SandboxError as error:
-            attempt.notes.append(f"{source} was not kept: {error}")
-            continue
-        for path, content in seen.files.items() if seen else ():
-            target = attempt.folder / name / path
+def _collect(attempt: Attempt, leftovers: Leftovers) -> None:
+    """Keep what the agent left for us; what was too much is noted, not fatal."""
+    if leftovers.note:
+        attempt.notes.append(leftovers.note)
+    for path, content in leftovers.files.items():
+        part, _, rest = path.partition("/")
+        if part in _ARTIFACT_FOLDERS and rest:
+            target = attempt.folder / _ARTIFACT_FOLDERS[part] / rest
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-        if seen and seen.others:
-            attempt.notes.append(f"links and devices left out of {source}: {len(seen.others)}")
 
 
 def _fault_of(error: Exception) -> FaultError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -15,27 +16,49 @@ from rackbench_harnesses.ports import Command, SandboxError
 from rackbench_results.outcomes import Reason
 from rackbench_tasks import Reward, RewardError, Task, read_reward
 
-_FOLDER = "/logs/verifier"
+_LOGS = "/logs"
+_FOLDER = f"{_LOGS}/verifier"
 _TESTS = "/tests"
+_SOLUTION = "/solution"
 _OUTPUT = f"{_FOLDER}/test-stdout.txt"
 _RESET_SECONDS = 60.0
 _WATCH_SECONDS = 0.4
-_LIMIT_BYTES = 64 * 1024 * 1024
+_LIMIT_BYTES = 256 * 1024 * 1024
 _REWARD_FILES = ("reward.txt", "reward.json")
 
 
-async def reset_folders(sandbox: Container, user: str) -> int:
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What an agent left behind."""
+
+    processes: int
+    """Still running: services, or worse."""
+    files: Mapping[str, bytes]
+    """Below /logs, by relative path."""
+    note: str | None
+    """What could not be kept."""
+
+
+async def reset_folders(sandbox: Container, user: str) -> Leftovers:
     """Make the verifier's folders new and its own; whatever the agent put there is gone.
 
-    Returns how many processes the agent left running: services stay, since the tests may need
-    them. Raises FaultError: tampered, where something of the agent's is there, or comes back.
+    Services stay, since the tests may need them. Raises FaultError: tampered, where something of
+    the agent's is there, or comes back.
     """
     await _clear(sandbox, user)
     lingering = await sandbox.lingering()
     if lingering:
         await anyio.sleep(_WATCH_SECONDS)
-    await _must_be_clear(sandbox)
-    return lingering
+    try:
+        logs = await sandbox.listing(_LOGS, limit_bytes=_LIMIT_BYTES)
+    except SandboxError as error:
+        await _must_be_clear(sandbox, await _look(sandbox, _FOLDER), "")
+        return Leftovers(lingering, {}, f"{_LOGS} was not kept: {error}")
+    await _must_be_clear(sandbox, logs, "verifier")
+    files = logs.files if logs else {}
+    others = logs.others if logs else ()
+    note = f"{len(others)} links and devices left out of {_LOGS}" if others else None
+    return Leftovers(lingering, files, note)
 
 
 async def run_verifier(sandbox: Container, task: Task, user: str, keep: Path) -> Reward:
@@ -77,13 +100,13 @@ async def nobody_else_writes(sandbox: Container, user: str) -> None:
     """
     await _clear(sandbox, user)
     await anyio.sleep(_WATCH_SECONDS)
-    await _must_be_clear(sandbox)
+    await _must_be_clear(sandbox, await _look(sandbox, _FOLDER), "")
 
 
 async def _clear(sandbox: Container, user: str) -> None:
     script = "; ".join(
         [
-            f"rm -rf {_FOLDER} {_TESTS}",
+            f"rm -rf {_FOLDER} {_TESTS} {_SOLUTION}",
             f"mkdir -p {_FOLDER}",
             f"chown {shlex.quote(user)} {_FOLDER}",
             f"chmod 755 {_FOLDER}",
@@ -94,16 +117,20 @@ async def _clear(sandbox: Container, user: str) -> None:
     )
 
 
-async def _must_be_clear(sandbox: Container) -> None:
-    # The sandbox's own `rm` may be the agent's work; the engine's view is not.
-    for path, may_exist in ((_FOLDER, True), (_TESTS, False)):
-        seen = await _look(sandbox, path)
-        if seen is None:
-            if may_exist:
-                raise FaultError(Reason.TAMPERED, f"{path} could not be made anew")
-        elif not may_exist or not seen.is_folder or seen.files or seen.others:
-            left = ", ".join([*seen.files, *seen.others][:5]) or "the agent's own"
-            raise FaultError(Reason.TAMPERED, f"{path} is not the verifier's alone: {left}")
+async def _must_be_clear(sandbox: Container, seen: Listing | None, name: str) -> None:
+    """The verifier's folder, called `name` in what was seen, is a folder and empty; no tests yet.
+
+    The sandbox's own `rm` may be the agent's work; the engine's view is not.
+    """
+    if seen is None or not seen.is_folder or (name and name not in seen.folders):
+        raise FaultError(Reason.TAMPERED, f"{_FOLDER} could not be made anew")
+    inside = f"{name}/" if name else ""
+    left = [path for path in (*seen.files, *seen.others) if path.startswith(inside)]
+    if left:
+        shown = ", ".join(left[:5])
+        raise FaultError(Reason.TAMPERED, f"{_FOLDER} is not the verifier's alone: {shown}")
+    if await _look(sandbox, _TESTS) is not None:
+        raise FaultError(Reason.TAMPERED, f"{_TESTS} could not be cleared")
 
 
 async def _written(sandbox: Container) -> dict[str, bytes]:

@@ -183,7 +183,7 @@ async def test_hostile_files_are_left_out_and_large_ones_refused(sandbox: Contai
     assert seen is not None
     assert (dict(seen.files), sorted(seen.others), seen.is_folder) == (
         {"file": b"fine\n"},
-        ["out/link", "out/pipe"],
+        ["link", "pipe"],
         True,
     )
     await sandbox.run(Command(["sh", "-c", "head -c 3000000 /dev/zero >/out/large"]))

@@ -5,9 +5,23 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from rackbench_harnesses.ports import SandboxError
+
+END = bytes(2 * tarfile.BLOCKSIZE)
+"""Of an archive."""
+
+
+@dataclass(slots=True)
+class Content:
+    """What came out of a sandbox."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    folders: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    """Links, devices, pipes: left where they are."""
 
 
 def pack_files(files: Mapping[str, bytes], *, mode: int) -> bytes:
@@ -39,7 +53,7 @@ def pack_folder(folder: Path, target: str) -> bytes:
 
 
 def folders(modes: Mapping[str, int]) -> bytes:
-    """An archive that makes folders, owned by root."""
+    """The beginning of an archive, which makes folders owned by root; another may follow it."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for path, mode in modes.items():
@@ -47,32 +61,31 @@ def folders(modes: Mapping[str, int]) -> bytes:
             entry.type = tarfile.DIRTYPE
             entry.mode = mode
             archive.addfile(entry)
-    return buffer.getvalue()
+    return buffer.getvalue()[: tarfile.BLOCKSIZE * len(modes)]
 
 
-def unpack(chunks: Iterable[bytes], *, limit_bytes: int) -> tuple[dict[str, bytes], list[str]]:
-    """Regular files by path below the archive's root, and the names of what was left out.
+def unpack(chunks: Iterable[bytes], *, limit_bytes: int) -> Content:
+    """What an archive holds, by path below its root.
 
-    Links, devices and pipes are left out. Raises SandboxError beyond `limit_bytes`.
+    Raises SandboxError beyond `limit_bytes`.
     """
-    files: dict[str, bytes] = {}
-    left_out: list[str] = []
+    found = Content()
     try:
         with tarfile.open(fileobj=_Chunks(chunks, limit_bytes), mode="r|") as archive:
             for entry in archive:
                 name = _below_root(entry.name)
-                if entry.isdir():
-                    continue
-                if not entry.isreg() or name is None:
-                    left_out.append(entry.name)
-                    continue
-                content = archive.extractfile(entry)
-                assert content is not None
-                files[name] = content.read()
+                if name is None or not (entry.isdir() or entry.isreg()):
+                    found.others.append(name or entry.name)
+                elif entry.isdir():
+                    found.folders.append(name)
+                else:
+                    content = archive.extractfile(entry)
+                    assert content is not None
+                    found.files[name] = content.read()
     except tarfile.TarError as error:
         message = f"the archive out of the sandbox is broken: {error}"
         raise SandboxError(message) from error
-    return files, left_out
+    return found
 
 
 def _below_root(name: str) -> str | None:

@@ -83,6 +83,7 @@ class Listing:
 
     files: Mapping[str, bytes]
     """By name relative to the path."""
+    folders: tuple[str, ...]
     others: tuple[str, ...]
     """Links, devices, pipes: left where they are."""
     is_folder: bool
@@ -112,6 +113,7 @@ class Container:
         self._threads = anyio.CapacityLimiter(_ENGINE_THREADS)
         self._processes: processes.Processes
         self._keep: frozenset[int] = frozenset()
+        self._has_folders = False
         self._memory_cgroup: Path | None = None
         self.id = container_id
 
@@ -143,6 +145,11 @@ class Container:
         """Write files at absolute paths, owned by root, in one go."""
         await self._put(archive.pack_files(files, mode=mode), f"writing {', '.join(files)}")
 
+    async def make_log_folders(self) -> None:
+        """Make the folders under /logs that agents are promised, unless an upload has."""
+        if not self._has_folders:
+            await self._put(archive.END, "making /logs")
+
     async def upload_folder(self, folder: Path, target: str) -> None:
         """Copy a folder of the host to an absolute path, owned by root."""
         packed = await self._thread(lambda: archive.pack_folder(folder, target))
@@ -171,8 +178,9 @@ class Container:
                 answer.raise_for_status()
                 stat = json.loads(base64.b64decode(answer.headers[_STAT_HEADER]))
                 chunks = answer.iter_content(_CHUNK_BYTES)
-                files, others = archive.unpack(chunks, limit_bytes=limit_bytes)
-            return Listing(files, tuple(others), is_folder=bool(stat["mode"] & _GO_MODE_FOLDER))
+                found = archive.unpack(chunks, limit_bytes=limit_bytes)
+            is_folder = bool(stat["mode"] & _GO_MODE_FOLDER)
+            return Listing(found.files, tuple(found.folders), tuple(found.others), is_folder)
 
         with explained(f"looking at {path} in the sandbox"):
             return await self._thread(fetch)
@@ -208,7 +216,6 @@ class Container:
         """Start the container and take down which processes belong to the keep-alive."""
 
         def begin() -> None:
-            self._api.put_archive(self.id, "/", archive.folders(_FOLDERS))
             self._api.start(self.id)
             pid = self._api.inspect_container(self.id)["State"]["Pid"]
             if not pid:
@@ -271,6 +278,9 @@ class Container:
             raise SandboxError(message)
 
     async def _put(self, packed: bytes, doing: str) -> None:
+        if not self._has_folders:
+            # One call for both: each has a price of its own.
+            packed, self._has_folders = archive.folders(_FOLDERS) + packed, True
         with explained(f"{doing} in the sandbox"):
             await self._thread(lambda: self._api.put_archive(self.id, "/", packed))
 
