@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rackbench_results.atif import to_atif
-from rackbench_results.store import AttemptLog, read_lines, write_record
-
 from rackbench.plan import Trial
 from rackbench.progress import PhaseBegan
 from rackbench.site import Site
 from rackbench.verdict import Verdict
+from rackbench_results.atif import to_atif
 from rackbench_results.records import AttemptRecord, Phase, Result, Step, TrialKey, Usage
+from rackbench_results.store import AttemptLog, read_lines, write_record
 from rackbench_tasks import Reward
 
 

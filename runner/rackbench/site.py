@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import anyio
-from rackbench_results.store import RunFolder
 
 from rackbench.endpoint.serving import Serving
 from rackbench.gateway import Gateway
 from rackbench.plan import Plan, PlannedArm
 from rackbench.progress import Observers
 from rackbench.sandbox.docker import DockerSandboxes
+from rackbench_results.store import RunFolder
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from rackbench.endpoint.serving import Serving
 from rackbench.errors import EndpointError
 from rackbench.gateway import Line
 from rackbench.plan import Trial, unsupported
+from rackbench.sandbox import processes
 from rackbench.sandbox.container import Container, ContainerSpec
 from rackbench.sandbox.docker import labels_of
 from rackbench.sandbox.images import Image, ImageError
@@ -86,12 +87,13 @@ async def _live(attempt: Attempt) -> Verdict:
                 await _set_up(attempt, session)
                 await sandbox.make_log_folders()
             crashes = serving.crashes if serving else 0
+            since_ticks = processes.now_ticks()
             end = await _agent(attempt, session, sandbox)
         if line:  # closed by now, so that calls cut off at the time limit are among them
             attempt.usage = line.usage()
             _check_model_calls(attempt, line, serving, crashes=crashes, end=end)
         with attempt.phase("reset"):
-            leftovers = await reset_folders(sandbox, verifier_user)
+            leftovers = await reset_folders(sandbox, verifier_user, since_ticks=since_ticks)
             _collect(attempt, leftovers)
         with attempt.phase("verifier", limit_seconds=trial.task.verifier.timeout_seconds):
             attempt.reward = await run_verifier(

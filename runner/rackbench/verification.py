@@ -39,14 +39,14 @@ class Leftovers:
     """What could not be kept."""
 
 
-async def reset_folders(sandbox: Container, user: str) -> Leftovers:
+async def reset_folders(sandbox: Container, user: str, *, since_ticks: int) -> Leftovers:
     """Make the verifier's folders new and its own; whatever the agent put there is gone.
 
-    Services stay, since the tests may need them. Raises FaultError: tampered, where something of
+    Services that the agent started since a moment stay, since the tests may need them. Raises FaultError: tampered, where something of
     the agent's is there, or comes back.
     """
     await _clear(sandbox, user)
-    lingering = await sandbox.lingering()
+    lingering = await sandbox.count_since(since_ticks)
     if lingering:
         await anyio.sleep(_WATCH_SECONDS)
     try:

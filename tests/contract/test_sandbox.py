@@ -10,6 +10,7 @@ import docker
 import pytest
 
 from rackbench.sandbox.container import Container, ContainerSpec, container
+from rackbench.sandbox.processes import now_ticks
 from rackbench_harnesses.ports import Command, SandboxError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.docker]
@@ -115,8 +116,11 @@ async def test_cancelling_the_caller_ends_the_tree(sandbox: Container) -> None:
 
 
 async def test_a_service_outlives_its_command_and_later_time_limits(sandbox: Container) -> None:
+    since = now_ticks()
+    assert await sandbox.count_since(since) == 0
     await sandbox.run(Command(["sh", "-c", "sleep 321 >/dev/null 2>&1 &"]))
     await anyio.sleep(0.1)
+    assert await sandbox.count_since(since) == 1
     await sandbox.run(Command(["sleep", "60"], timeout_seconds=0.5))
     assert await sleepers(sandbox) == 1
     assert await sandbox.kill_since(0) >= 1

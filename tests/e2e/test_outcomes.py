@@ -101,7 +101,9 @@ def test_a_service_that_the_tests_need_stays(program: Program) -> None:
     program.write_task("service", test=test)
     program.write_script({"turns": [bash(serve), SUBMIT]})
     program.call("run", program.write_run(arms=[LOOP], endpoints=SCRIPTED))
-    assert program.final()["service/loop-model"]["outcome"] == "solved"
+    result = program.final()["service/loop-model"]
+    assert result["outcome"] == "solved"
+    assert result["notes"] == ["1 processes of the agent ran during the tests"]
 
 
 @pytest.mark.parametrize(
@@ -180,6 +182,7 @@ def test_steps_tokens_and_the_trajectory_are_measured(program: Program) -> None:
     assert result["outcome"] == "solved"
     usage = result["usage"]
     assert (usage["calls"], usage["steps"], usage["failed_calls"]) == (4, 4, 0)
+    assert result["notes"] == []
     assert usage["prompt_tokens"] > 0
     assert usage["completion_tokens"] > 0
     assert usage["ttft_seconds_median"] is not None

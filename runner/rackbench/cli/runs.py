@@ -21,10 +21,9 @@ def list_(
     json: Json = False,
 ) -> None:
     """List runs, newest first, from the index; it is brought up to date first."""
-    from rackbench_results.index import list_runs, open_index, sync
-
     from rackbench.cli import render
     from rackbench.errors import UsageError
+    from rackbench_results.index import list_runs, open_index, sync
 
     if not results.is_dir():
         raise UsageError(f"there is no folder {results}; nothing has been run here yet")

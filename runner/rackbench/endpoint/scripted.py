@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from rackbench_harnesses.testing import ScriptError, load_script, serve_script
-
 from rackbench.endpoint.profile import load_profile
 from rackbench.endpoint.serving import Place, Report, Serving
 from rackbench.endpoint.settings import EndpointSettings
 from rackbench.errors import UsageError
 from rackbench.gateway import Upstream
+from rackbench_harnesses.testing import ScriptError, load_script, serve_script
 from rackbench_results.records import EndpointIdentity
 
 

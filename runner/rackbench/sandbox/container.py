@@ -40,7 +40,7 @@ _CAPABILITIES = [
     "SETUID",
     "SYS_CHROOT",
 ]
-_KEEP_ALIVE = ["sh", "-c", "sleep infinity"]
+_KEEP_ALIVE = ["tail", "-f", "/dev/null"]  # which every image with a shell has
 _KILL_GRACE_SECONDS = 5.0
 # Where the official runner promises them; the agent may write to the first two.
 _FOLDERS = {"logs/agent": 0o777, "logs/artifacts": 0o777, "logs/verifier": 0o755}
@@ -192,11 +192,12 @@ class Container:
                 lambda: self._processes.kill_since(since_ticks, keep=self._keep)
             )
 
-    async def lingering(self) -> int:
-        """How many processes live beside the keep-alive."""
+    async def count_since(self, since_ticks: int) -> int:
+        """How many processes live that started since a moment."""
         with explained("counting processes in the sandbox"):
-            pids = await self._thread(self._processes.pids)
-        return len(pids - self._keep)
+            return await self._thread(
+                lambda: self._processes.count_since(since_ticks, keep=self._keep)
+            )
 
     async def written_bytes(self) -> int:
         """What the container wrote on top of its image."""

@@ -20,10 +20,10 @@ from typing import Protocol
 _ROUNDS = 200
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
-# Passes over the container's own process table until one finds nothing. A single shell does it,
-# since a tree may fork faster than commands can be sent.
-_KILL_INSIDE = """
-since=$1; keep=" $2 "; killed=0; passes=0
+# Passes over the container's own process table until one finds nothing; a single one to count.
+# One shell does it all, since a tree may fork faster than commands can be sent.
+_SINCE_INSIDE = """
+since=$1; keep=" $2 "; what=$3; killed=0; passes=0
 while [ $passes -lt 500 ]; do
   passes=$((passes + 1)); found=0
   for folder in /proc/[0-9]*; do
@@ -33,10 +33,11 @@ while [ $passes -lt 500 ]; do
     read -r line 2>/dev/null <"$folder/stat" || continue
     set -- ${line##*)}
     case $1 in Z | X) continue ;; esac
-    if [ "${20}" -ge "$since" ]; then kill -9 "$pid" 2>/dev/null && found=$((found + 1)); fi
+    [ "${20}" -ge "$since" ] || continue
+    if [ $what = count ] || kill -9 "$pid" 2>/dev/null; then found=$((found + 1)); fi
   done
-  [ $found = 0 ] && break
   killed=$((killed + found))
+  if [ $found = 0 ] || [ $what = count ]; then break; fi
 done
 echo $killed
 """
@@ -48,6 +49,10 @@ class Processes(Protocol):
 
     def pids(self) -> frozenset[int]:
         """All there are, in whatever numbering this way of reaching them uses."""
+        ...
+
+    def count_since(self, since_ticks: int, *, keep: frozenset[int]) -> int:
+        """How many there are that started since a moment, services' own children left out."""
         ...
 
     def kill_since(self, since_ticks: int, *, keep: frozenset[int]) -> int:
@@ -79,6 +84,10 @@ class CgroupProcesses:
     def pids(self) -> frozenset[int]:
         """By the host's numbers; zombies left out."""
         return frozenset(self._table())
+
+    def count_since(self, since_ticks: int, *, keep: frozenset[int]) -> int:
+        """Count from the host."""
+        return len(started_since(self._table(), since_ticks, keep))
 
     def kill_since(self, since_ticks: int, *, keep: frozenset[int]) -> int:
         """Kill from the host, until nothing is left: a dying tree may fork."""
@@ -119,8 +128,15 @@ class InsideProcesses:
 
     def kill_since(self, since_ticks: int, *, keep: frozenset[int]) -> int:
         """Kill by the container's own shell."""
+        return self._since(since_ticks, keep, "kill")
+
+    def count_since(self, since_ticks: int, *, keep: frozenset[int]) -> int:
+        """Count by the container's own shell."""
+        return self._since(since_ticks, keep, "count")
+
+    def _since(self, since_ticks: int, keep: frozenset[int], what: str) -> int:
         kept = " ".join(map(str, keep))
-        argv = ["sh", "-c", _KILL_INSIDE, "sh", str(since_ticks), kept]
+        argv = ["sh", "-c", _SINCE_INSIDE, "sh", str(since_ticks), kept, what]
         return int(self.run_as_root(argv).split()[-1])
 
 
