@@ -62,9 +62,8 @@ def _write_whole(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    finally:
+        temporary.unlink(missing_ok=True)  # gone already, unless something failed
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
