@@ -24,10 +24,8 @@ from rackbench.progress import (
     PhaseBegan,
     RunBegan,
 )
-from rackbench_results.outcomes import Outcome
 
 _REFRESHES_PER_SECOND = 4
-_COLOURS = {"solved": "green", "unsolved": "yellow", "void": "red"}
 
 
 @dataclass(slots=True)
@@ -148,18 +146,10 @@ class _Board:
             rows.add_row(Text(f"endpoint {name}", style="cyan"), Text(_printable(text)[:100]), "")
         for trial, (phase, since) in list(state.busy.items()):
             rows.add_row(Text(trial), Text(phase, style="dim"), _duration(time.monotonic() - since))
-        total = max(state.trials, 1)
-        return Group(
-            Text(state.run_id, style="bold"),
-            rows,
-            ProgressBar(total=total, completed=state.finished, width=60),
-            Text(state.line()),
-        )
-
-
-def outcome_style(outcome: Outcome) -> str:
-    """Colour of an outcome on a terminal."""
-    return _COLOURS.get(outcome, "dim")
+        stand = Table.grid(padding=(0, 2))
+        bar = ProgressBar(total=max(state.trials, 1), completed=state.finished, width=40)
+        stand.add_row(bar, Text(state.line()))
+        return Group(Text(state.run_id, style="bold"), rows, stand)
 
 
 def _duration(seconds: float) -> str:
