@@ -46,6 +46,8 @@ _KILL_GRACE_SECONDS = 5.0
 _FOLDERS = {"logs/agent": 0o777, "logs/artifacts": 0o777, "logs/verifier": 0o755}
 _GO_MODE_FOLDER = 1 << 31
 _TEARDOWN_SECONDS = 60.0
+_DEATH_LOOKS = 6
+_DEATH_LOOK_SECONDS = 0.05
 _ENGINE_THREADS = 128
 _TABLE_BYTES = 4_000_000
 _REQUEST_SECONDS = 120
@@ -272,11 +274,17 @@ class Container:
                 raise SandboxError(message)
 
     async def _must_be_running(self, command: Command) -> None:
-        """An exit code of 137, or none, is the command's own only if the container still lives."""
-        state = await self._thread(lambda: self._api.inspect_container(self.id)["State"])
-        if not state["Running"]:
-            message = f"the container died while {command.argv[0]!r} ran: exit {state['ExitCode']}"
-            raise SandboxError(message)
+        """An exit code of 137, or none, is the command's own only if the container still lives.
+
+        The engine tells a container's death later than the end of the commands in it.
+        """
+        for _ in range(_DEATH_LOOKS):
+            state = await self._thread(lambda: self._api.inspect_container(self.id)["State"])
+            if not state["Running"]:
+                code = state["ExitCode"]
+                message = f"the container died while {command.argv[0]!r} ran: exit {code}"
+                raise SandboxError(message)
+            await anyio.sleep(_DEATH_LOOK_SECONDS)
 
     async def _put(self, packed: bytes, doing: str) -> None:
         if not self._has_folders:
