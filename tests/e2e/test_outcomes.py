@@ -93,7 +93,7 @@ def test_what_was_achieved_before_a_limit_counts(program: Program) -> None:
 
 
 def test_a_service_that_the_tests_need_stays(program: Program) -> None:
-    serve = "cd /app && setsid python3 -m http.server 8099 >/dev/null 2>&1 & sleep 1"
+    serve = "cd /app; setsid python3 -m http.server 8099 >/dev/null 2>&1 & sleep 1"
     test = (
         "#!/bin/sh\npython3 -c \"import urllib.request as u; u.urlopen('http://127.0.0.1:8099')\""
         " && echo 1 >/logs/verifier/reward.txt || echo 0 >/logs/verifier/reward.txt\n"
