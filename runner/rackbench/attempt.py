@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import time
@@ -118,8 +119,6 @@ def commit(attempt: Attempt, verdict: Verdict) -> Result:
 
 def _write_trajectory(attempt: Attempt) -> None:
     """The trajectory in the field's exchange format, beside our own steps."""
-    import json  # noqa: PLC0415
-
     steps_path = attempt.folder / "agent" / "steps.jsonl"
     steps = list(read_lines(steps_path, Step)) if steps_path.exists() else []
     harness = attempt.trial.arm.harness

@@ -166,7 +166,7 @@ async def _endpoint(
     def report(text: str) -> None:
         observers.see(EndpointSaid(name, text))
 
-    place = Place(name=name, beside=Path.cwd(), folder=at, labels=_process_labels(folder))
+    place = Place(folder=at, labels=_process_labels(folder))
     # One record for each time that it was up; a resumed run has several.
     cost_path = at / f"cost-{len(list(at.glob('cost-*.json'))) + 1:02}.json"
     serving: Serving | None = None

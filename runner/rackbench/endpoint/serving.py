@@ -117,11 +117,8 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an endpoint may write, and where its settings' relative paths start."""
+    """Where an endpoint may write, and how its processes are labelled."""
 
-    name: str
-    beside: Path
-    """The run file's folder."""
     folder: Path
     """Its part of the run folder."""
     labels: dict[str, str]

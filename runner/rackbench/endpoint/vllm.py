@@ -15,7 +15,6 @@ import anyio
 from pydantic import Field
 
 from rackbench.endpoint.engine_process import (
-    EngineProcess,
     Launch,
     engine_process,
     free_port,
@@ -254,6 +253,3 @@ def _pairs(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
         if name.startswith("-"):
             found.append((name, value if equals else following))
     return found
-
-
-__all__ = ["EngineProcess", "Vllm", "VllmSettings"]

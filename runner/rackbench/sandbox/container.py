@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -71,8 +71,6 @@ class ContainerSpec:
     workdir: str | None = None
     """None: the image's own."""
     env: Mapping[str, str] = field(default_factory=dict)
-    entrypoint: Sequence[str] | None = None
-    """None: the image's own, which a keep-alive command is handed to."""
     new_privileges: bool = False
     """True: programs such as sudo may raise privileges."""
     kill_from_inside: bool = False
@@ -362,7 +360,6 @@ def _create(api: docker.APIClient, spec: ContainerSpec) -> str:
         created = api.create_container(
             spec.image,
             command=_KEEP_ALIVE,
-            entrypoint=list(spec.entrypoint) if spec.entrypoint is not None else None,
             environment=dict(spec.env),
             labels=dict(spec.labels),
             # The engine takes all capabilities from the root of a container that another user began.

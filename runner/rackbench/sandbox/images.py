@@ -39,7 +39,6 @@ class Image:
     id: str
     """sha256 of its configuration: the identity that results record."""
     user: str
-    entrypoint: tuple[str, ...]
     architecture: str
     size_bytes: int
 
@@ -82,7 +81,6 @@ class Images:
         return Image(
             id=found["Id"],
             user=config.get("User") or "",
-            entrypoint=tuple(config.get("Entrypoint") or ()),
             architecture=found.get("Architecture", ""),
             size_bytes=int(found.get("Size") or 0),
         )
