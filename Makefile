@@ -12,8 +12,8 @@ help:  ## Say what there is.
 venv:  ## Make .venv with rackbench and its tools; done again when pyproject.toml changes.
 	@bash runner/rackbench/setup/venv.sh .venv
 
-machine: venv  ## Docker daemon, base image, engine and small model, whatever is missing of them.
-	@$(BIN)/rackbench doctor --fix docker --fix base-image --fix engine
+machine: venv  ## Docker daemon, compose, base image, engine and small model, whatever is missing of them.
+	@$(BIN)/rackbench doctor --fix docker --fix compose --fix base-image --fix engine
 
 demo: machine  ## Run the shipped tasks, with a real small model behind a real engine.
 	$(BIN)/rackbench run demo.yaml

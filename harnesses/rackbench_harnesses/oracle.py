@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -31,21 +32,29 @@ class Oracle:
         if session.solution is None:
             message = "the task ships no reference solution (solution/solve.sh)"
             raise HarnessSetupError(message)
-        await session.sandbox.upload_folder(session.solution, _FOLDER)
+        solution = session.solution
+        if solution.folder:
+            await session.sandbox.upload_folder(solution.folder, _FOLDER)
+        if solution.files:
+            files = {f"{_FOLDER}/{name}": text for name, text in solution.files.items()}
+            await session.sandbox.upload(files, mode=0o755)
 
     async def run(self, session: Session) -> HarnessExit:
         """Run solve.sh; a service that it leaves behind keeps running, its output goes to a file."""
         began = datetime.now(UTC)
+        assert session.solution
+        name = session.solution.script
+        solve = f"bash {_FOLDER}/{shlex.quote(name)}"
         script = "; ".join(
             [
-                f"bash {_FOLDER}/solve.sh >{_OUTPUT} 2>&1",
+                f"{solve} >{_OUTPUT} 2>&1",
                 "code=$?",
                 f"head -c {_SHOWN_BYTES} {_OUTPUT}",
                 f"rm -f {_OUTPUT}",
                 "exit $code",
             ]
         )
-        done = await session.sandbox.run(Command(["sh", "-c", script], env=session.solution_env))
+        done = await session.sandbox.run(Command(["sh", "-c", script], env=session.solution.env))
         session.recorder.step(
             Step(
                 number=1,
@@ -55,7 +64,7 @@ class Oracle:
                     ToolCall(
                         call_id="solve",
                         name="bash",
-                        arguments={"command": f"bash {_FOLDER}/solve.sh"},
+                        arguments={"command": solve},
                         observation=done.text,
                         extra={"exit_code": done.exit_code},
                     ),
@@ -63,5 +72,5 @@ class Oracle:
             )
         )
         if done.exit_code:
-            return HarnessExit(Finish.ERROR, f"solve.sh ended with exit code {done.exit_code}")
+            return HarnessExit(Finish.ERROR, f"{name} ended with exit code {done.exit_code}")
         return HarnessExit(Finish.SUBMITTED)

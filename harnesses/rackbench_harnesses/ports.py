@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 from rackbench_results.records import Step
+from rackbench_tasks import Solution
 
 
 class SandboxError(RuntimeError):
@@ -149,9 +150,12 @@ class Session:
     limits: Limits
     model: ModelAccess | None = None
     """None for harnesses that need no model."""
-    solution: Path | None = None
+    solution: Solution | None = None
     """The reference solution; given only to a harness that declares `needs_solution`."""
-    solution_env: Mapping[str, str] = field(default_factory=dict)
+    mcp_servers: Sequence[Mapping[str, object]] = ()
+    """Tool servers that the task brings: name, transport, and url or command with args."""
+    skills_folder: str | None = None
+    """Folder in the sandbox with skills that the task brings."""
 
 
 @runtime_checkable

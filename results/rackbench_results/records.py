@@ -74,6 +74,18 @@ class Usage(Record):
     itl_seconds_median: float | None = None
 
 
+class StageResult(Record):
+    """One instruction of a task that has several, as it was judged."""
+
+    name: str
+    reward: float | None = Field(default=None, ge=0, le=1)
+    """None: it was not reached, and counts 0 in the whole."""
+    rewards: dict[str, float] = Field(default_factory=dict)
+    tests: dict[str, str] = Field(default_factory=dict)
+    agent_end: str = ""
+    """How its agent phase ended."""
+
+
 class Result(Record):
     """`result.json`: its valid presence is the commit mark of an attempt."""
 
@@ -91,6 +103,10 @@ class Result(Record):
     """What the verifier wrote; None is unknown, never zero."""
     rewards: dict[str, float] = Field(default_factory=dict)
     """Every number of a reward.json."""
+    tests: dict[str, str] = Field(default_factory=dict)
+    """Each test by name, as the verifier's own report tells: passed, failed, error, skipped."""
+    stages: tuple[StageResult, ...] = ()
+    """Of a task with several instructions, in order; empty for any other."""
     started_at: datetime
     finished_at: datetime
     queue_seconds: float = Field(default=0.0, ge=0)

@@ -16,10 +16,19 @@ from rackbench.plan import Trial
 from rackbench.progress import PhaseBegan
 from rackbench.site import Site
 from rackbench.verdict import Verdict
+from rackbench.verification import Verified
 from rackbench_results.atif import to_atif
-from rackbench_results.records import AttemptRecord, Phase, Result, Step, TrialKey, Usage
+from rackbench_results.records import (
+    AttemptRecord,
+    Phase,
+    Result,
+    StageResult,
+    Step,
+    TrialKey,
+    Usage,
+)
 from rackbench_results.store import AttemptLog, read_lines, write_record
-from rackbench_tasks import Reward
+from rackbench_tasks import Reward, Stage
 
 
 @dataclass(slots=True)
@@ -38,7 +47,10 @@ class Attempt:
     image: str | None = None
     harness_exit: str | None = None
     teardown_error: str | None = None
+    is_removed: bool = False
+    """Whether the agent's sandbox is gone already."""
     reward: Reward | None = None
+    stages: list[StageResult] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @contextmanager
@@ -54,6 +66,22 @@ class Attempt:
             self.phases.append(
                 Phase(name=name, started_at=at, seconds=seconds, limit_seconds=limit_seconds)
             )
+
+    def stage_folder(self, stage: Stage) -> Path:
+        """Where what belongs to a stage is kept: the attempt's own folder for the only one."""
+        return self.folder / "stages" / stage.name if stage.name else self.folder
+
+    def judged(self, stage: Stage, agent_end: str, verified: Verified) -> None:
+        """Take down what a verifier made of a stage."""
+        self.stages.append(
+            StageResult(
+                name=stage.name,
+                reward=verified.reward.value,
+                rewards=dict(verified.reward.all),
+                tests={name: str(status) for name, status in verified.tests.items()},
+                agent_end=agent_end,
+            )
+        )
 
     def teardown_failed(self, why: str) -> None:
         """Note a failed teardown beside the attempt's own outcome."""
@@ -73,6 +101,8 @@ class Attempt:
             detail=verdict.detail,
             reward=self.reward.value if self.reward else None,
             rewards=dict(self.reward.all) if self.reward else {},
+            tests=self._tests(),
+            stages=self._all_stages(),
             started_at=self.record.started_at,
             finished_at=datetime.now(UTC),
             queue_seconds=self.queue_seconds,
@@ -83,6 +113,22 @@ class Attempt:
             teardown_error=self.teardown_error,
             notes=tuple(self.notes),
         )
+
+    def _tests(self) -> dict[str, str]:
+        if len(self.trial.task.stages) == 1:
+            return dict(self.stages[0].tests) if self.stages else {}
+        return {
+            f"{stage.name}: {name}": status
+            for stage in self.stages
+            for name, status in stage.tests.items()
+        }
+
+    def _all_stages(self) -> tuple[StageResult, ...]:
+        """Of a task with several: those that were not reached too."""
+        names = [stage.name for stage in self.trial.task.stages]
+        if len(names) == 1:
+            return ()
+        return (*self.stages, *(StageResult(name=name) for name in names[len(self.stages) :]))
 
 
 @contextmanager
@@ -125,7 +171,7 @@ def _write_trajectory(attempt: Attempt) -> None:
     serving = attempt.site.serving_of(attempt.trial.arm)
     trajectory = to_atif(
         attempt.record,
-        instruction=attempt.trial.task.instruction,
+        instruction="\n\n".join(stage.instruction for stage in attempt.trial.task.stages),
         steps=steps,
         usage=attempt.usage,
         agent={

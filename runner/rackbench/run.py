@@ -34,6 +34,8 @@ from rackbench_results.store import RunFolder, read_record, write_json, write_re
 _GIGABYTE = 1024**3
 _TICK_SECONDS = 2.0
 _COST_SECONDS = 10.0
+_NETWORKS = 24
+"""Of compose projects, at once: far below what exhausts an engine's addresses."""
 # The machine needs some memory for itself and the runner.
 _MEMORY_SHARE = 0.9
 
@@ -61,7 +63,11 @@ async def execute(plan: Plan, folder: RunFolder, observers: Observers) -> None:
         if not todo:
             return
         wanted = sorted({trial.arm.endpoint for trial in todo if trial.arm.endpoint})
-        async with open_gateway() as gateway, _endpoints(plan, folder, wanted, observers) as up:
+        async with (
+            open_gateway() as gateway,
+            sandboxes.networks(run_id, size=_NETWORKS) as networks,
+            _endpoints(plan, folder, wanted, observers) as up,
+        ):
             site = Site(
                 run_id=run_id,
                 plan=plan,
@@ -70,6 +76,8 @@ async def execute(plan: Plan, folder: RunFolder, observers: Observers) -> None:
                 gateway=gateway,
                 servings=up,
                 starts=anyio.CapacityLimiter(max(1, sandboxes.host.cpus)),
+                networks=networks,
+                projects=anyio.CapacityLimiter(_NETWORKS // 2),
                 observers=observers,
             )
             await _run_trials(todo, site, slots)

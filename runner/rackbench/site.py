@@ -12,6 +12,7 @@ from rackbench.gateway import Gateway
 from rackbench.plan import Plan, PlannedArm
 from rackbench.progress import Observers
 from rackbench.sandbox.docker import DockerSandboxes
+from rackbench.sandbox.network_pool import NetworkPool
 from rackbench_results.store import RunFolder
 
 
@@ -27,6 +28,10 @@ class Site:
     servings: Mapping[str, Serving]
     starts: anyio.CapacityLimiter
     """Containers started at once: more than one per core only adds waiting."""
+    networks: NetworkPool
+    """Of compose projects."""
+    projects: anyio.CapacityLimiter
+    """Compose projects at once: each needs up to two networks of the pool."""
     observers: Observers
 
     def serving_of(self, arm: PlannedArm) -> Serving | None:

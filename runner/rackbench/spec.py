@@ -68,6 +68,8 @@ class SandboxSettings(Settings):
     """Where a task does not say; swap is always off."""
     storage_mb: Annotated[int, Field(ge=16)] = 10240
     """Where a task does not say: what an attempt may write."""
+    artifacts_mb: Annotated[int, Field(ge=1)] = 1024
+    """What may be taken out of a sandbox as its artifacts; what is larger is left out, and said."""
     processes: Annotated[int, Field(ge=16)] = 512
     """Processes and threads at once."""
     network: Literal["task", "sealed"] = "task"

@@ -6,46 +6,29 @@ Read `_live` first: it is the whole life of an attempt, in order.
 from __future__ import annotations
 
 import errno
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
 
+from rackbench.agent_phase import wait_healthy, work_on
 from rackbench.attempt import Attempt, commit, new_attempt
 from rackbench.endpoint.serving import Serving
 from rackbench.errors import EndpointError
 from rackbench.gateway import Line
-from rackbench.plan import Trial, unsupported
-from rackbench.sandbox import processes
-from rackbench.sandbox.container import Container, ContainerSpec
-from rackbench.sandbox.docker import labels_of
-from rackbench.sandbox.images import Image, ImageError
+from rackbench.judging import Work, judge_apart, judge_in_place
+from rackbench.plan import Trial
+from rackbench.preparation import Prepared, check_disk, check_supported, prepare
+from rackbench.sandbox.images import ImageError
 from rackbench.site import Site
-from rackbench.verdict import AgentEnd, FaultError, Verdict, agent_end, of_fault, of_reward
-from rackbench.verification import (
-    Leftovers,
-    nobody_else_writes,
-    reset_folders,
-    run_verifier,
-)
-from rackbench_harnesses.ports import (
-    Command,
-    HarnessSetupError,
-    Limits,
-    ModelAccess,
-    SandboxError,
-    Session,
-)
+from rackbench.stages import Done, is_enough, whole_reward
+from rackbench.verdict import AgentEnd, FaultError, Verdict, of_fault, of_reward
+from rackbench.verification import Verified, clear_tests
+from rackbench.workplace import Workplace, workplace
+from rackbench_harnesses.ports import HarnessSetupError, SandboxError
 from rackbench_results.outcomes import Outcome, Reason
 from rackbench_results.records import Result
 from rackbench_tasks import TaskError
-
-_GIGABYTE = 1024**3
-_STORAGE_POLL_SECONDS = 5.0
-_ARTIFACT_FOLDERS = {"artifacts": "artifacts", "agent": "agent/logs"}
-_HARNESS_SETUP_SECONDS = 600.0
-_SAME_ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 async def run_attempt(trial: Trial, site: Site, *, queue_seconds: float) -> Result:
@@ -69,129 +52,59 @@ async def run_attempt(trial: Trial, site: Site, *, queue_seconds: float) -> Resu
 
 async def _live(attempt: Attempt) -> Verdict:
     """The life of an attempt."""
-    trial, site = attempt.trial, attempt.site
-    _check_supported(attempt)
-    _check_disk(site)
-    serving = site.serving_of(trial.arm)
+    task, site = attempt.trial.task, attempt.site
+    check_supported(task, site)
+    check_disk(site)
+    serving = site.serving_of(attempt.trial.arm)
     if serving:
         with attempt.phase("endpoint"):
             await serving.wait_ready()
     with attempt.phase("image"):
-        image = await _image(attempt)
-    async with _sandbox(attempt, image) as sandbox:
-        verifier_user = trial.task.verifier.user or image.user or "0"
-        async with AsyncExitStack() as until_agent_ends:
-            line = _open_line(attempt, serving, until_agent_ends)
-            session = _session(attempt, sandbox, serving, line)
-            with attempt.phase("harness_setup", limit_seconds=_HARNESS_SETUP_SECONDS):
-                await _set_up(attempt, session)
-                await sandbox.make_log_folders()
+        prepared = await prepare(attempt)
+    done: list[Done] = []
+    async with (
+        _sandbox(attempt, prepared) as (place, until_removed),
+        AsyncExitStack() as until_agents_end,
+    ):
+        line = _open_line(attempt, serving, until_agents_end)
+        for stage in task.stages:
+            is_last = stage is task.stages[-1]
             crashes = serving.crashes if serving else 0
-            since_ticks = processes.now_ticks()
-            end = await _agent(attempt, session, sandbox)
-        if line:  # closed by now, so that calls cut off at the time limit are among them
-            attempt.usage = line.usage()
-            _check_model_calls(attempt, line, serving, crashes=crashes, end=end)
-        with attempt.phase("reset"):
-            leftovers = await reset_folders(sandbox, verifier_user, since_ticks=since_ticks)
-            _collect(attempt, leftovers)
-        with attempt.phase("verifier", limit_seconds=trial.task.verifier.timeout_seconds):
-            attempt.reward = await run_verifier(
-                sandbox, trial.task, verifier_user, attempt.folder / "verifier"
+            end, since_ticks = await work_on(stage, place, attempt, serving, line)
+            if is_last:  # calls cut off at the time limit are among what is counted
+                await until_agents_end.aclose()
+            if line:
+                attempt.usage = line.usage()
+                _check_model_calls(attempt, line, serving, crashes=crashes, end=end)
+            work = Work(attempt, stage, place, attempt.stage_folder(stage), since_ticks)
+            verified = await _judge(
+                work, prepared, until_removed=until_removed if is_last else None
             )
-            if leftovers.processes:
-                attempt.notes.append(
-                    f"{leftovers.processes} processes of the agent ran during the tests"
-                )
-                await nobody_else_writes(sandbox, verifier_user)
-        if kills := sandbox.oom_kills():
-            attempt.notes.append(f"the kernel killed {kills} processes for memory")
-    return of_reward(end, attempt.reward.value, solved_at=site.plan.spec.solved_at)
-
-
-def _check_supported(attempt: Attempt) -> None:
-    task, site = attempt.trial.task, attempt.site
-    if found := unsupported(task):
-        raise FaultError(*found)
-    asked, host = site.plan.resources(task), site.sandboxes.host
-    if asked.cpus > host.cpus or asked.memory_bytes > host.memory_bytes:
-        raise FaultError(
-            Reason.RESOURCES,
-            f"asks for {asked.cpus:g} CPUs and {asked.memory_bytes / _GIGABYTE:.1f} GiB; this "
-            f"machine has {host.cpus} and {host.memory_bytes / _GIGABYTE:.1f} GiB",
-        )
-
-
-def _check_disk(site: Site) -> None:
-    free, floor = site.sandboxes.free_disk_bytes(), site.plan.spec.disk_floor_gb * _GIGABYTE
-    if free is not None and free < floor:
-        raise FaultError(
-            Reason.DISK,
-            f"{free / _GIGABYTE:.1f} GiB free on {site.sandboxes.host.data_root}, "
-            f"the floor is {floor / _GIGABYTE:.1f}",
-        )
-
-
-async def _image(attempt: Attempt) -> Image:
-    site = attempt.site
-    image = await site.sandboxes.images.ensure(
-        attempt.trial.task.environment, on_build=lambda name: attempt.log.event("build", name)
-    )
-    attempt.image = image.id
-    host = _SAME_ARCHITECTURE.get(site.sandboxes.host.architecture)
-    if host and image.architecture not in ("", host):
-        raise FaultError(Reason.ARCHITECTURE, f"the image is for {image.architecture}, not {host}")
-    return image
+            done.append(Done(stage, end, verified))
+            attempt.judged(stage, end.detail or end.reason, verified)
+            if not is_enough(stage, verified.reward):
+                break
+            if not is_last and not stage.verifier.separate:
+                await clear_tests(place.main, place.main.user)
+    attempt.reward = whole_reward(task, done)
+    return of_reward(done[-1].end, attempt.reward.value, solved_at=site.plan.spec.solved_at)
 
 
 @asynccontextmanager
-async def _sandbox(attempt: Attempt, image: Image) -> AsyncIterator[Container]:
-    """The attempt's container, healthy; its teardown is a phase of its own."""
-    trial, site = attempt.trial, attempt.site
-    task, resources = trial.task, site.plan.resources(trial.task)
-    spec = ContainerSpec(
-        image=image.id,
-        labels=labels_of(site.run_id, trial.label, attempt.record.attempt),
-        cpus=resources.cpus,
-        memory_bytes=resources.memory_bytes,
-        processes=site.plan.spec.sandbox.processes,
-        network=resources.network,
-        user=task.agent.user or image.user or "0",
-        workdir=task.environment.workdir,
-        env=task.environment.env,
-        new_privileges=site.plan.spec.sandbox.new_privileges,
-    )
-    stack = AsyncExitStack()
+async def _sandbox(
+    attempt: Attempt, prepared: Prepared
+) -> AsyncIterator[tuple[Workplace, AsyncExitStack]]:
+    """The attempt's sandbox, healthy, and the stack that removes it, which may be closed early."""
+    until_removed = AsyncExitStack()
     try:
         with attempt.phase("sandbox"):
-            async with site.starts:
-                sandbox = await stack.enter_async_context(
-                    site.sandboxes.start(spec, on_teardown_error=attempt.teardown_failed)
-                )
-            await _wait_healthy(attempt, sandbox)
-        yield sandbox
+            place = await until_removed.enter_async_context(workplace(attempt, prepared))
+            await wait_healthy(place.main, attempt.trial.task.environment.healthcheck)
+        yield place, until_removed
     finally:
-        with attempt.phase("teardown"):
-            await stack.aclose()
-
-
-async def _wait_healthy(attempt: Attempt, sandbox: Container) -> None:
-    check = attempt.trial.task.environment.healthcheck
-    if check is None:
-        return
-    began, failures = time.monotonic(), 0
-    while True:
-        done = await sandbox.run(
-            Command(["sh", "-c", check.command], timeout_seconds=check.timeout_seconds)
-        )
-        if done.exit_code == 0:
-            return
-        starting = time.monotonic() - began < check.start_period_seconds
-        failures += not starting
-        if failures >= max(1, check.retries):
-            said = (done.text or done.stderr.decode(errors="replace")).strip()[-300:]
-            raise FaultError(Reason.SANDBOX, f"not healthy after {failures} tries: {said}")
-        await anyio.sleep(check.start_interval_seconds if starting else check.interval_seconds)
+        if not attempt.is_removed:
+            with attempt.phase("teardown"):
+                await until_removed.aclose()
 
 
 def _open_line(attempt: Attempt, serving: Serving | None, stack: AsyncExitStack) -> Line | None:
@@ -205,79 +118,13 @@ def _open_line(attempt: Attempt, serving: Serving | None, stack: AsyncExitStack)
     )
 
 
-def _session(
-    attempt: Attempt, sandbox: Container, serving: Serving | None, line: Line | None
-) -> Session:
-    task, arm, spec = attempt.trial.task, attempt.trial.arm, attempt.site.plan.spec
-    model = None
-    if serving and line:
-        model = ModelAccess(
-            base_url=line.base_url,
-            api_key=line.api_key,
-            model=serving.identity.model,
-            context_tokens=serving.identity.context_tokens,
-            output_tokens=serving.profile.policy.output_tokens,
-            tools=serving.tools,
-        )
-    solution = task.solution if arm.harness.needs_solution else None
-    return Session(
-        instruction=task.instruction,
-        sandbox=sandbox,
-        recorder=attempt.log,
-        limits=Limits(
-            seconds=attempt.site.plan.resources(task).agent_seconds,
-            steps=spec.limits.steps,
-            tokens=spec.limits.tokens,
-        ),
-        model=model,
-        solution=solution.folder if solution else None,
-        solution_env=solution.env if solution else {},
-    )
-
-
-async def _set_up(attempt: Attempt, session: Session) -> None:
-    try:
-        with anyio.fail_after(_HARNESS_SETUP_SECONDS):
-            await attempt.trial.arm.harness.set_up(session)
-    except TimeoutError:
-        raise FaultError(
-            Reason.HARNESS_SETUP, f"not ready after {_HARNESS_SETUP_SECONDS:g} s"
-        ) from None
-
-
-async def _agent(attempt: Attempt, session: Session, sandbox: Container) -> AgentEnd:
-    """The agent phase: the harness works until it ends, its time is over, or the disk is full.
-
-    What it was running at its time limit is killed with its whole tree; services that earlier
-    commands left stay, since the tests may need them.
-    """
-    limit_seconds = session.limits.seconds
-    end = AgentEnd(Reason.AGENT_TIMEOUT, f"stopped after {limit_seconds:g} s")
-    with attempt.phase("agent", limit_seconds=limit_seconds):
-        async with anyio.create_task_group() as beside:
-            full = anyio.Event()
-            beside.start_soon(_watch_storage, attempt, sandbox, full, beside.cancel_scope)
-            with anyio.move_on_after(limit_seconds):
-                done = await attempt.trial.arm.harness.run(session)
-                attempt.harness_exit = str(done.finish)
-                end = agent_end(done.finish, done.detail)
-            beside.cancel_scope.cancel()
-        if full.is_set():
-            end = AgentEnd(Reason.AGENT_ERROR, "stopped: it wrote more than its storage limit")
-    attempt.log.event("agent_end", f"{attempt.harness_exit or end.reason}: {end.detail}")
-    return end
-
-
-async def _watch_storage(
-    attempt: Attempt, sandbox: Container, full: anyio.Event, work: anyio.CancelScope
-) -> None:
-    """The engine sets no limit to what a container writes on most disks; so it is watched."""
-    limit_bytes = attempt.site.plan.resources(attempt.trial.task).storage_bytes
-    while True:
-        await anyio.sleep(_STORAGE_POLL_SECONDS)
-        if await sandbox.written_bytes() > limit_bytes:
-            full.set()
-            work.cancel()
+async def _judge(
+    work: Work, prepared: Prepared, *, until_removed: AsyncExitStack | None
+) -> Verified:
+    if not work.stage.verifier.separate:
+        return await judge_in_place(work)
+    image = prepared.verifiers[work.stage.name]
+    return await judge_apart(work, image, until_removed=until_removed)
 
 
 def _check_model_calls(
@@ -292,18 +139,6 @@ def _check_model_calls(
         faults = f"; {line.endpoint_faults} calls failed" if line.endpoint_faults else ""
         reason = Reason.ENDPOINT if line.endpoint_faults else Reason.NO_MODEL_CALL
         raise FaultError(reason, f"no model call was answered{faults}; {end.detail}")
-
-
-def _collect(attempt: Attempt, leftovers: Leftovers) -> None:
-    """Keep what the agent left for us; what was too much is noted, not fatal."""
-    if leftovers.note:
-        attempt.notes.append(leftovers.note)
-    for path, content in leftovers.files.items():
-        part, _, rest = path.partition("/")
-        if part in _ARTIFACT_FOLDERS and rest:
-            target = attempt.folder / _ARTIFACT_FOLDERS[part] / rest
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
 
 
 def _fault_of(error: Exception) -> FaultError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -14,13 +14,16 @@ from rackbench.sandbox.container import Container, Listing
 from rackbench.verdict import FaultError
 from rackbench_harnesses.ports import Command, SandboxError
 from rackbench_results.outcomes import Reason
-from rackbench_tasks import Reward, RewardError, Task, read_reward
+from rackbench_tasks import Reward, RewardError, TaskError, VerifierPhase, read_reward
+from rackbench_tasks.test_results import TestStatus, parse_output, read_ctrf, reward_of
+from rackbench_tasks.verifier_setup import setup_fault
 
 _LOGS = "/logs"
 _FOLDER = f"{_LOGS}/verifier"
-_TESTS = "/tests"
+TESTS = "/tests"
 _SOLUTION = "/solution"
-_OUTPUT = f"{_FOLDER}/test-stdout.txt"
+_OUTPUT_FILE = "test-stdout.txt"
+_CTRF_FILE = "ctrf.json"
 _RESET_SECONDS = 60.0
 _WATCH_SECONDS = 0.4
 _LIMIT_BYTES = 256 * 1024 * 1024
@@ -39,11 +42,19 @@ class Leftovers:
     """What could not be kept."""
 
 
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a verifier made of a stage."""
+
+    reward: Reward
+    tests: Mapping[str, TestStatus] = field(default_factory=dict)
+
+
 async def reset_folders(sandbox: Container, user: str, *, since_ticks: int) -> Leftovers:
     """Make the verifier's folders new and its own; whatever the agent put there is gone.
 
-    Services that the agent started since a moment stay, since the tests may need them. Raises FaultError: tampered, where something of
-    the agent's is there, or comes back.
+    Services that the agent started since a moment stay, since the tests may need them. Raises
+    FaultError: tampered, where something of the agent's is there, or comes back.
     """
     await _clear(sandbox, user)
     lingering = await sandbox.count_since(since_ticks)
@@ -61,35 +72,44 @@ async def reset_folders(sandbox: Container, user: str, *, since_ticks: int) -> L
     return Leftovers(lingering, files, note)
 
 
-async def run_verifier(sandbox: Container, task: Task, user: str, keep: Path) -> Reward:
+async def fresh_folders(sandbox: Container, user: str, *, without: tuple[str, ...]) -> None:
+    """Ready a verifier's own container: its folder made new, what artifacts replace removed."""
+    gone = [f"rm -rf -- {' '.join(map(shlex.quote, without))}"] if without else []
+    await _as_root(sandbox, [*gone, *_own_folder(user)])
+
+
+async def run_verifier(
+    sandbox: Container, verifier: VerifierPhase, user: str, keep: Path
+) -> Verified:
     """Upload the tests, run them to their end, kill what they left, read the reward.
 
-    Everything the verifier wrote is kept in a folder of the attempt. Its exit code means nothing.
-    Raises FaultError: verifier.
+    Everything the verifier wrote is kept in a folder of the attempt. Its exit code means nothing
+    where it writes a reward. Raises FaultError: verifier.
     """
-    await sandbox.upload_folder(task.verifier.tests, _TESTS)
+    for folder in verifier.tests:
+        await sandbox.upload_folder(folder, TESTS)
+    if verifier.files:
+        files = {f"{TESTS}/{name}": content for name, content in verifier.files.items()}
+        await sandbox.upload(files, mode=0o755)
     since_ticks = processes.now_ticks()
     done = await sandbox.run(
         Command(
             # Into a file: a child that outlives the script must not hold the engine's stream.
-            ["sh", "-c", f"{_TESTS}/test.sh >{_OUTPUT} 2>&1"],
-            env=task.verifier.env,
+            ["sh", "-c", f"{shlex.join(verifier.command)} >{_FOLDER}/{_OUTPUT_FILE} 2>&1"],
+            env=verifier.env,
             user=user,
-            timeout_seconds=task.verifier.timeout_seconds,
+            timeout_seconds=verifier.timeout_seconds,
         )
     )
     # A child that still writes could change the reward while it is read.
     await sandbox.kill_since(since_ticks)
-    files = await _written(sandbox)
-    _keep(files, keep)
+    written = await _written(sandbox)
+    _keep(written, keep)
     if done.timed_out:
         raise FaultError(
-            Reason.VERIFIER, f"timed out after {task.verifier.timeout_seconds:g} s and was killed"
+            Reason.VERIFIER, f"timed out after {verifier.timeout_seconds:g} s and was killed"
         )
-    try:
-        return read_reward({name: files[name] for name in _REWARD_FILES if name in files})
-    except RewardError as error:
-        raise FaultError(Reason.VERIFIER, str(error)) from error
+    return _judge(verifier, written)
 
 
 async def nobody_else_writes(sandbox: Container, user: str) -> None:
@@ -103,17 +123,58 @@ async def nobody_else_writes(sandbox: Container, user: str) -> None:
     await _must_be_clear(sandbox, await _look(sandbox, _FOLDER), "")
 
 
+async def clear_tests(sandbox: Container, user: str) -> None:
+    """Take tests and verdict away before the agent works on."""
+    await _clear(sandbox, user)
+
+
+def _judge(verifier: VerifierPhase, written: Mapping[str, bytes]) -> Verified:
+    output = written.get(_OUTPUT_FILE, b"").decode(errors="replace")
+    tests: Mapping[str, TestStatus] = {}
+    try:
+        if verifier.parser:
+            tests = parse_output(verifier.parser, output)
+            value = reward_of(tests)
+            return Verified(Reward(value, {"reward": value}, _OUTPUT_FILE), tests)
+        tests = _reported(written)
+        reward = read_reward({name: written[name] for name in _REWARD_FILES if name in written})
+    except (RewardError, TaskError) as error:
+        why = setup_fault(output, tests)
+        detail = f"its set-up failed: {why}; {error}" if why else str(error)
+        raise FaultError(Reason.VERIFIER, detail) from error
+    if reward.value == 0 and (why := setup_fault(output, tests)):
+        raise FaultError(Reason.VERIFIER, f"its set-up failed: {why}")
+    return Verified(reward, tests)
+
+
+def _reported(written: Mapping[str, bytes]) -> Mapping[str, TestStatus]:
+    """Results of single tests, where the verifier tells them: they explain, and decide nothing."""
+    try:
+        if _CTRF_FILE in written:
+            return read_ctrf(written[_CTRF_FILE])
+        return parse_output("pytest", written.get(_OUTPUT_FILE, b"").decode(errors="replace"))
+    except TaskError:
+        return {}
+
+
 async def _clear(sandbox: Container, user: str) -> None:
-    script = "; ".join(
-        [
-            f"rm -rf {_FOLDER} {_TESTS} {_SOLUTION}",
-            f"mkdir -p {_FOLDER}",
-            f"chown {shlex.quote(user)} {_FOLDER}",
-            f"chmod 755 {_FOLDER}",
-        ]
-    )
+    await _as_root(sandbox, [f"rm -rf {_FOLDER} {TESTS} {_SOLUTION}", *_own_folder(user)])
+
+
+def _own_folder(user: str) -> list[str]:
+    return [
+        f"rm -rf {_FOLDER}",
+        f"mkdir -p {_FOLDER}",
+        f"chown {shlex.quote(user)} {_FOLDER}",
+        f"chmod 755 {_FOLDER}",
+    ]
+
+
+async def _as_root(sandbox: Container, commands: list[str]) -> None:
     await sandbox.run(
-        Command(["sh", "-c", script], user="0", cwd="/", timeout_seconds=_RESET_SECONDS)
+        Command(
+            ["sh", "-c", "; ".join(commands)], user="0", cwd="/", timeout_seconds=_RESET_SECONDS
+        )
     )
 
 
@@ -129,8 +190,8 @@ async def _must_be_clear(sandbox: Container, seen: Listing | None, name: str) ->
     if left:
         shown = ", ".join(left[:5])
         raise FaultError(Reason.TAMPERED, f"{_FOLDER} is not the verifier's alone: {shown}")
-    if await _look(sandbox, _TESTS) is not None:
-        raise FaultError(Reason.TAMPERED, f"{_TESTS} could not be cleared")
+    if await _look(sandbox, TESTS) is not None:
+        raise FaultError(Reason.TAMPERED, f"{TESTS} could not be cleared")
 
 
 async def _written(sandbox: Container) -> dict[str, bytes]:
@@ -139,7 +200,7 @@ async def _written(sandbox: Container) -> dict[str, bytes]:
     except SandboxError:
         # Too much of it: the reward alone is what decides.
         files: dict[str, bytes] = {}
-        for name in _REWARD_FILES:
+        for name in (*_REWARD_FILES, _CTRF_FILE):
             seen = await _look(sandbox, f"{_FOLDER}/{name}")
             if seen:
                 files |= seen.files

@@ -5,22 +5,39 @@ from rackbench_tasks.formats import TaskFormat, installed_formats
 from rackbench_tasks.model import (
     AgentPhase,
     Artifact,
+    Build,
+    CollectHook,
+    Compose,
     Environment,
     Healthcheck,
     Need,
     Network,
     NetworkMode,
+    RewardStrategy,
     Solution,
+    Stage,
     Task,
     VerifierPhase,
 )
 from rackbench_tasks.problem import TaskError
 from rackbench_tasks.reward import Reward, RewardError, RewardFault, read_reward
 from rackbench_tasks.suite import Suite, load_suite
+from rackbench_tasks.test_results import (
+    OUTPUT_PARSERS,
+    TestResultsError,
+    TestStatus,
+    parse_output,
+    read_ctrf,
+    reward_of,
+)
 
 __all__ = [
+    "OUTPUT_PARSERS",
     "AgentPhase",
     "Artifact",
+    "Build",
+    "CollectHook",
+    "Compose",
     "Environment",
     "Healthcheck",
     "Need",
@@ -29,15 +46,22 @@ __all__ = [
     "Reward",
     "RewardError",
     "RewardFault",
+    "RewardStrategy",
     "Solution",
+    "Stage",
     "Suite",
     "Task",
     "TaskError",
     "TaskFormat",
+    "TestResultsError",
+    "TestStatus",
     "VerifierPhase",
     "folder_digest",
     "installed_formats",
     "load_suite",
+    "parse_output",
+    "read_ctrf",
     "read_reward",
+    "reward_of",
     "task_digest",
 ]

@@ -16,6 +16,15 @@ class NetworkMode(StrEnum):
     ALLOWLIST = "allowlist"
 
 
+class RewardStrategy(StrEnum):
+    """How the rewards of several stages become one."""
+
+    MEAN = "mean"
+    """Over all stages; one that was not reached counts 0."""
+    FINAL = "final"
+    """That of the last stage; 0 where it was not reached."""
+
+
 class Need(StrEnum):
     """What a task asks for beyond one Linux container whose verifier runs in it."""
 
@@ -24,6 +33,7 @@ class Need(StrEnum):
     TPU = "tpu"
     WINDOWS = "windows"
     MULTI_STEP = "multi-step"
+    """It has several stages."""
     SEPARATE_VERIFIER = "separate-verifier"
     COLLECT_HOOKS = "collect-hooks"
     MCP = "mcp"
@@ -59,11 +69,35 @@ class Healthcheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
-    """Where the agent works. A limit that is None is the runner's to choose."""
+class Build:
+    """How an image is made from files of a task."""
 
-    dockerfile_context: Path | None = None
-    """Folder with the Dockerfile; `docker_image` goes first where both are there."""
+    context: Path
+    dockerfile: str = "Dockerfile"
+    """Below the context."""
+    args: Mapping[str, str] = field(default_factory=dict)
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compose:
+    """A project of several containers, described by a compose file."""
+
+    file: Path
+    service: str = "main"
+    """The agent's own."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What the file may interpolate, beside the runner's own."""
+    keep_command: bool = False
+    """Whether the agent's service runs its own command; else it only waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where the agent, or a separate verifier, works. A limit that is None is the runner's to choose."""
+
+    build: Build | None = None
+    """`docker_image` goes first where both are there."""
     docker_image: str | None = None
     build_timeout_seconds: float = 600.0
     cpus: float | None = None
@@ -77,7 +111,7 @@ class Environment:
     """Absolute; None is the image's own."""
     healthcheck: Healthcheck | None = None
     network: Network = Network()
-    compose_file: Path | None = None
+    compose: Compose | None = None
     os: str = "linux"
     mcp_servers: tuple[Mapping[str, object], ...] = ()
     """As written, `${VAR}` unresolved."""
@@ -97,27 +131,51 @@ class AgentPhase:
 
 
 @dataclass(frozen=True, slots=True)
+class CollectHook:
+    """A command that gathers results once the agent has ended, before artifacts are taken."""
+
+    command: str
+    service: str | None = None
+    """Of a compose project; None is the agent's own."""
+    timeout_seconds: float = 60.0
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class VerifierPhase:
     """How the result is judged."""
 
-    tests: Path
-    """Folder with test.sh; copied to /tests once the agent has ended."""
+    tests: tuple[Path, ...] = ()
+    """Folders copied to /tests, later over earlier, once the agent has ended; none where the image
+    of a separate verifier holds its tests."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Written below /tests after the folders."""
+    command: tuple[str, ...] = ("/tests/test.sh",)
     timeout_seconds: float = 600.0
     env: Mapping[str, str] = field(default_factory=dict)
     """Resolved: secrets of the host may be among the values."""
     user: str | None = None
     separate: bool = False
     """In a fresh container of its own, with nothing but the artifacts."""
+    environment: Environment | None = None
+    """Of a separate verifier; its limits are the agent's where it has none of its own."""
     network: Network | None = None
-    """None: as the environment."""
+    """None: as the environment that it runs in."""
+    collect: tuple[CollectHook, ...] = ()
+    parser: str | None = None
+    """Of the command's output, one of `OUTPUT_PARSERS`; None: the reward is in a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
     """The reference that proves a task solvable."""
 
-    folder: Path
-    """Holds solve.sh."""
+    folder: Path | None = None
+    """Copied to /solution."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Written below /solution after the folder."""
+    script: str = "solve.sh"
+    """Below /solution; run by bash."""
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -127,14 +185,35 @@ class Artifact:
 
     source: str
     destination: str | None = None
+    """In the attempt's folder; a separate verifier has it at `source` in any case."""
     exclude: tuple[str, ...] = ()
     service: str | None = None
     """Of a compose project; None is the agent's own."""
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """One instruction, and how its result is judged; most tasks have a single one."""
+
+    instruction: str
+    agent: AgentPhase
+    verifier: VerifierPhase
+    name: str = ""
+    """Empty for the only stage of a task."""
+    solution: Solution | None = None
+    artifacts: tuple[Artifact, ...] = ()
+    """The task's own among them."""
+    workdir: Path | None = None
+    """Files put into the working folder before the agent starts; a setup.sh of it is run."""
+    healthcheck: Healthcheck | None = None
+    """Of the stage, beside that of the environment."""
+    min_reward: Mapping[str, float] = field(default_factory=dict)
+    """By key of the reward; below one of them, later stages are not begun."""
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
-    """An instruction, an environment to work in, and a verifier."""
+    """An environment to work in, and instructions with their verifiers."""
 
     id: str
     """As the task calls itself, else its `name`; letters, digits, `.`, `_`, `-` and `/`."""
@@ -145,13 +224,10 @@ class Task:
     digest: str
     """`sha256:…` over every file."""
     format: str
-    instruction: str
-    """Empty only for a task that needs `multi-step`."""
     environment: Environment
-    agent: AgentPhase
-    verifier: VerifierPhase
-    solution: Solution | None = None
-    artifacts: tuple[Artifact, ...] = ()
+    stages: tuple[Stage, ...]
+    """At least one, in the order in which they are worked on."""
+    reward_strategy: RewardStrategy = RewardStrategy.MEAN
     metadata: Mapping[str, object] = field(default_factory=dict)
     """Free; nothing depends on it."""
     needs: tuple[str, ...] = ()

@@ -73,8 +73,13 @@ def schema_problems(error: ValidationError) -> list[str]:
 
     Keys that do not exist are left out: `unknown_keys` has more to say about them.
     """
+    return [text for _, text in located_problems(error)]
+
+
+def located_problems(error: ValidationError) -> list[tuple[str, str]]:
+    """The lines of `schema_problems`, each with the path of its key before it."""
     return [
-        _schema_problem(dict(line))
+        (key_path(line["loc"]), _schema_problem(dict(line)))
         for line in error.errors(include_url=False)
         if line["type"] != "extra_forbidden"
     ]

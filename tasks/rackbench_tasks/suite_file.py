@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    Strict,
-    ValidationError,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, ValidationError
 
 from rackbench_tasks.files import read_text
 from rackbench_tasks.findings import Findings
+from rackbench_tasks.formats.lines import yaml_lines
 from rackbench_tasks.keys import unknown_keys
-from rackbench_tasks.problem import TaskError, schema_problems
+from rackbench_tasks.problem import TaskError, located_problems
+from rackbench_tasks.sources.source import Digest, Source, Text, Written
+
+SUFFIXES = (".yaml", ".yml")
 
 
 def _path_alone(value: object) -> object:
@@ -33,31 +29,14 @@ def _not_empty(value: tuple[Source, ...]) -> tuple[Source, ...]:
     return value
 
 
-Text = Annotated[str, Field(min_length=1)]
-
-
-class _Written(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Source(_Written):
-    """A task, or a folder of tasks, and what is taken from it."""
-
-    path: Text
-    """Relative to the suite file."""
-    include: tuple[Text, ...] = ("*",)
-    """Patterns of folder names or ids."""
-    exclude: tuple[Text, ...] = ()
-
-
-class Sample(_Written):
+class Sample(Written):
     """A choice by chance, the same for the same seed."""
 
     count: Annotated[int, Strict(), Field(ge=1)]
     seed: Annotated[int, Strict()] = 0
 
 
-class SuiteFile(_Written):
+class SuiteFile(Written):
     """A whole suite file."""
 
     name: Text | None = None
@@ -68,6 +47,8 @@ class SuiteFile(_Written):
     order: tuple[Text, ...] = ()
     """Folder names or ids, first to last; the others follow."""
     sample: Sample | None = None
+    digests: Mapping[str, Digest] | None = None
+    """By folder name or id, the digest that each task must have; with it, every task needs one."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -84,7 +65,7 @@ class _Loader(yaml.SafeLoader):
 def read_suite_file(path: Path) -> SuiteFile:
     """Read and check a suite file.
 
-    Raises TaskError with every problem found; a key that does not exist is one.
+    Raises TaskError with every problem found, and its line; a key that does not exist is one.
     """
     text = read_text(path)
     try:
@@ -93,12 +74,14 @@ def read_suite_file(path: Path) -> SuiteFile:
         raise TaskError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(written, dict):
         raise TaskError(f"{path}: expected a suite: `tasks:` with a list of paths")
-    findings = Findings(str(path))
+    findings = Findings(str(path), lines=yaml_lines(text))
     findings.unknown(unknown_keys(SuiteFile, written), strict=True)
     try:
         suite = SuiteFile.model_validate(written)
     except ValidationError as error:
-        findings.raise_problems([f"{path}: {problem}" for problem in schema_problems(error)])
+        for key, problem in located_problems(error):
+            findings.problem(problem, key=key)
+        findings.raise_problems()
         raise
     findings.raise_problems()
     return suite

@@ -8,7 +8,8 @@ import time
 import anyio
 import docker
 
-from rackbench.sandbox.container import ContainerSpec, container
+from rackbench.sandbox.container import container
+from rackbench.sandbox.creation import ContainerSpec
 from rackbench_harnesses.loop_shell import Shell
 
 _ROUNDS = 30

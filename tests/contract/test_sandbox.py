@@ -9,7 +9,8 @@ import anyio
 import docker
 import pytest
 
-from rackbench.sandbox.container import Container, ContainerSpec, container
+from rackbench.sandbox.container import Container, container
+from rackbench.sandbox.creation import ContainerSpec
 from rackbench.sandbox.processes import now_ticks
 from rackbench_harnesses.ports import Command, SandboxError
 

@@ -69,6 +69,15 @@ class Program:
         (task / "solution" / "solve.sh").write_text(solve)
         return task
 
+    def write_files(self, name: str, files: dict[str, str]) -> Path:
+        """A task of any shape, file by file."""
+        task = self.folder / "tasks" / name
+        for path, text in files.items():
+            target = task / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+        return task
+
     def write_script(self, *conversations: dict[str, Any], **extra: Any) -> Path:
         script = self.folder / "script.yaml"
         script.write_text(yaml.safe_dump({"conversations": list(conversations), **extra}))

@@ -13,7 +13,11 @@ import pytest
 from pydantic import BaseModel
 
 from rackbench_tasks import (
+    AgentPhase,
     Artifact,
+    Build,
+    Compose,
+    Environment,
     Healthcheck,
     Need,
     Network,
@@ -70,6 +74,13 @@ retries = 4
 [solution]
 env = {STEP = "all"}
 """
+COMPOSE = """\
+services:
+  main:
+    image: debian:12
+  database:
+    image: postgres
+"""
 
 
 def write_task(folder: Path, toml: str = "", files: Mapping[str, str] | None = None) -> Path:
@@ -96,18 +107,21 @@ def test_every_key_arrives(tmp_path: Path) -> None:
     assert (task.id, task.name, task.folder, task.format) == (
         *("acme/fix-it", "fix-it", folder, "harbor"),
     )
-    assert (task.instruction, task.digest) == ("Fix it.\n", task_digest(folder))
+    (stage,) = task.stages
+    assert (stage.name, stage.instruction, stage.workdir) == ("", "Fix it.\n", None)
+    assert task.digest == task_digest(folder)
     assert (task.needs, task.warnings) == ((), ())
     assert task.metadata["difficulty"] == "hard"
-    assert task.artifacts == (Artifact("/app/out"), Artifact("/app/log", "log", ("*.tmp",)))
-    assert (task.agent.timeout_seconds, task.agent.user, task.agent.network) == (900, "dev", None)
-    verifier = task.verifier
+    assert stage.artifacts == (Artifact("/app/out"), Artifact("/app/log", "log", ("*.tmp",)))
+    assert stage.agent == AgentPhase(900, "dev", None)
+    verifier = stage.verifier
     assert (verifier.timeout_seconds, verifier.user, verifier.env) == (120.5, "0", {"MODE": "full"})
-    assert (verifier.tests, verifier.separate) == (folder / "tests", False)
-    assert task.solution == Solution(folder / "solution", {"STEP": "all"})
+    assert (verifier.tests, verifier.files) == ((folder / "tests",), {})
+    assert (verifier.separate, verifier.environment, verifier.parser) == (False, None, None)
+    assert stage.solution == Solution(folder / "solution", env={"STEP": "all"})
     environment = task.environment
     assert environment.docker_image == "registry.example/task@sha256:00"
-    assert environment.dockerfile_context == folder / "environment"
+    assert environment.build == Build(folder / "environment")
     assert environment.build_timeout_seconds == 60
     assert (environment.cpus, environment.memory_bytes) == (1.5, 512 * MIB)
     assert (environment.storage_bytes, environment.gpus) == (1024 * MIB, 0)
@@ -120,12 +134,13 @@ def test_an_empty_task_toml_has_the_defaults(tmp_path: Path) -> None:
     task = load(write_task(tmp_path / "small"))
     environment = task.environment
     assert (task.id, task.name) == ("small", "small")
-    assert task.agent.timeout_seconds is None
-    assert (task.verifier.timeout_seconds, environment.build_timeout_seconds) == (600, 600)
+    (stage,) = task.stages
+    assert stage.agent.timeout_seconds is None
+    assert (stage.verifier.timeout_seconds, environment.build_timeout_seconds) == (600, 600)
     assert (environment.cpus, environment.memory_bytes, environment.storage_bytes) == (None,) * 3
     assert environment.network == Network(NetworkMode.PUBLIC)
     assert environment.docker_image is None
-    assert (task.solution, task.artifacts, task.needs) == (None, (), ())
+    assert (stage.solution, stage.artifacts, task.needs) == (None, (), ())
 
 
 def test_the_defaults_of_a_healthcheck(tmp_path: Path) -> None:
@@ -196,7 +211,6 @@ def test_networks(tmp_path: Path, toml: str, network: Network) -> None:
         ('[agent]\nnetwork_mode = "public"', []),
         ('[agent]\nnetwork_mode = "no-network"', ["phase-network"]),
         ('[verifier]\nallowed_hosts = ["example.org"]', ["allowlist", "phase-network"]),
-        ('[[steps]]\nname = "one"\nmin_reward = 0.5', ["multi-step"]),
     ],
 )
 def test_what_is_not_offered_is_listed(tmp_path: Path, toml: str, needs: list[str]) -> None:
@@ -214,26 +228,19 @@ def test_old_mcp_transport_and_raw_headers(tmp_path: Path) -> None:
 
 
 def test_a_compose_file_is_enough_and_a_need(tmp_path: Path) -> None:
-    folder = write_task(tmp_path / "t", files={"environment/docker-compose.yaml": "services: {}"})
+    folder = write_task(tmp_path / "t", files={"environment/docker-compose.yaml": COMPOSE})
     (folder / "environment" / "Dockerfile").unlink()
     task = load(folder)
     assert task.needs == ("compose",)
-    assert task.environment.compose_file == folder / "environment" / "docker-compose.yaml"
-    assert task.environment.dockerfile_context is None
+    file = folder / "environment" / "docker-compose.yaml"
+    assert task.environment.compose == Compose(file, "main", {})
+    assert (task.environment.build, task.environment.docker_image) == (None, "debian:12")
 
 
 def test_an_image_is_enough(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "t", '[environment]\ndocker_image = "debian:12"\n')
     shutil.rmtree(folder / "environment")
-    assert load(folder).environment.dockerfile_context is None
-
-
-def test_steps_bring_their_own_files(tmp_path: Path) -> None:
-    folder = write_task(tmp_path / "t", '[[steps]]\nname = "one"\nagent = {timeout_sec = 5}\n')
-    shutil.rmtree(folder / "tests")
-    (folder / "instruction.md").unlink()
-    task = load(folder)
-    assert (task.needs, task.instruction) == (("multi-step",), "")
+    assert load(folder).environment.build is None
 
 
 def test_windows_has_scripts_of_its_own(tmp_path: Path) -> None:
@@ -242,13 +249,17 @@ def test_windows_has_scripts_of_its_own(tmp_path: Path) -> None:
     (folder / "tests" / "test.sh").unlink()
     task = load(folder)
     assert task.needs == ("windows",)
-    assert task.solution is not None
+    (stage,) = task.stages
+    assert stage.verifier.command == ("bash", "/tests/test.bat")
+    assert stage.solution == Solution(folder / "solution", script="solve.bat")
 
 
 def test_a_separate_verifier_may_hold_its_tests(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "t", '[verifier.environment]\ndocker_image = "verifier"\n')
     shutil.rmtree(folder / "tests")
-    assert load(folder).verifier.separate
+    (stage,) = load(folder).stages
+    assert (stage.verifier.separate, stage.verifier.tests) == (True, ())
+    assert stage.verifier.environment == Environment(docker_image="verifier")
 
 
 def test_a_prior_session_is_a_need(tmp_path: Path) -> None:
@@ -266,7 +277,9 @@ def test_variables_of_the_host(tmp_path: Path, section: str) -> None:
     )
     folder = write_task(tmp_path / "t", toml, {"solution/solve.sh": ""})
     task = load(folder, KEY="secret", EMPTY="")
-    env = getattr(task, section).env
+    (stage,) = task.stages
+    homes = {"environment": task.environment, "verifier": stage.verifier}
+    env = (homes.get(section) or stage.solution).env
     assert env == {"A": "secret", "B": "secret", "C": "x}y", "D": "", "E": "$KEY", "F": ""}
     handed = [line for line in task.warnings if "of this machine" in line]
     assert len(handed) == 3
@@ -298,18 +311,22 @@ def test_markers_at_the_top_of_an_instruction_go(
     tmp_path: Path, text: str, instruction: str
 ) -> None:
     folder = write_task(tmp_path / "t", files={"instruction.md": text})
-    assert load(folder).instruction == instruction
+    assert load(folder).stages[0].instruction == instruction
 
 
 def test_windows_line_ends_and_a_byte_order_mark_in_task_toml(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "t", '\ufeff[agent]\r\ntimeout_sec = 5\r\nuser = "me"\r\n')
-    assert load(folder).agent.timeout_seconds == 5
+    assert load(folder).stages[0].agent.timeout_seconds == 5
 
 
 def test_what_will_not_work_as_meant_is_told(tmp_path: Path) -> None:
-    files = {"tests/test.sh": "#!/bin/sh\r\n", "solution/.harborignore": "x"}
+    files = {
+        "tests/test.sh": "#!/bin/sh\r\n",
+        "solution/.harborignore": "x",
+        "solution/solve.sh": "",
+    }
     said = "\n".join(load(write_task(tmp_path / "t", files=files)).warnings)
-    assert "tests/test.sh has Windows line ends" in said
+    assert "tests/test.sh has Windows line ends; it is run with Unix ones" in said
     assert "solution/.harborignore is not read" in said
 
 

@@ -37,18 +37,26 @@ def pack_files(files: Mapping[str, bytes], *, mode: int) -> bytes:
 
 
 def pack_folder(folder: Path, target: str) -> bytes:
-    """An archive of a folder's content below an absolute path, owned by root, modes kept."""
+    """An archive of a folder's content below an absolute path, owned by root, modes kept.
 
-    def owned_by_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-        entry.uid = entry.gid = 0
-        entry.uname = entry.gname = "root"
-        if entry.isreg() and entry.name.endswith(".sh"):
-            entry.mode |= 0o111  # as the official runner does: checkouts lose the bit
-        return entry
-
+    Shell scripts are made to run: checkouts lose the executable bit and, on Windows, line ends.
+    """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.add(folder, arcname=target.strip("/"), filter=owned_by_root)
+        for path in (folder, *sorted(folder.rglob("*"))):
+            below = path.relative_to(folder).as_posix()
+            entry = archive.gettarinfo(path, f"{target.strip('/')}/{below}".removesuffix("/."))
+            entry.uid = entry.gid = 0
+            entry.uname = entry.gname = "root"
+            if entry.isreg():
+                content = path.read_bytes()
+                if entry.name.endswith(".sh"):
+                    entry.mode |= 0o111
+                    content = content.replace(b"\r\n", b"\n")
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+            else:
+                archive.addfile(entry)
     return buffer.getvalue()
 
 
@@ -71,7 +79,7 @@ def unpack(chunks: Iterable[bytes], *, limit_bytes: int) -> Content:
     """
     found = Content()
     try:
-        with tarfile.open(fileobj=_Chunks(chunks, limit_bytes), mode="r|") as archive:
+        with tarfile.open(fileobj=bounded(chunks, limit_bytes), mode="r|") as archive:
             for entry in archive:
                 name = _below_root(entry.name)
                 if name is None or not (entry.isdir() or entry.isreg()):
@@ -86,6 +94,11 @@ def unpack(chunks: Iterable[bytes], *, limit_bytes: int) -> Content:
         message = f"the archive out of the sandbox is broken: {error}"
         raise SandboxError(message) from error
     return found
+
+
+def bounded(chunks: Iterable[bytes], limit_bytes: int) -> io.RawIOBase:
+    """A file over pieces of bytes; reading beyond the limit raises SandboxError."""
+    return _Chunks(chunks, limit_bytes)
 
 
 def _below_root(name: str) -> str | None:

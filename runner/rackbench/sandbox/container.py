@@ -7,40 +7,24 @@ import json
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, TypeVar
 
 import anyio
 import anyio.to_thread
 import docker
-import docker.errors
-import requests
-from docker.types import LogConfig
 
 from rackbench.sandbox import archive, processes
+from rackbench.sandbox.creation import ContainerSpec, create
+from rackbench.sandbox.engine import explained, remove
 from rackbench.sandbox.stream import CommandStream, Output
 from rackbench_harnesses.ports import Command, CommandResult, SandboxError
 
 T = TypeVar("T")
 
-# What the engine grants by default, less raw packets, device nodes and the audit log.
-_CAPABILITIES = [
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "NET_BIND_SERVICE",
-    "SETFCAP",
-    "SETGID",
-    "SETPCAP",
-    "SETUID",
-    "SYS_CHROOT",
-]
-_KEEP_ALIVE = ["tail", "-f", "/dev/null"]  # which every image with a shell has
 _KILL_GRACE_SECONDS = 5.0
 # Where the official runner promises them; the agent may write to the first two.
 _FOLDERS = {"logs/agent": 0o777, "logs/artifacts": 0o777, "logs/verifier": 0o755}
@@ -57,27 +41,6 @@ _STAT_HEADER = "X-Docker-Container-Path-Stat"
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerSpec:
-    """What a sandbox is made of, and what it may use."""
-
-    image: str
-    labels: Mapping[str, str]
-    cpus: float
-    memory_bytes: int
-    processes: int = 512
-    network: str = "none"
-    user: str = "0"
-    """Of commands that name no other."""
-    workdir: str | None = None
-    """None: the image's own."""
-    env: Mapping[str, str] = field(default_factory=dict)
-    new_privileges: bool = False
-    """True: programs such as sudo may raise privileges."""
-    kill_from_inside: bool = False
-    """True: end processes through the container alone, as a runner that is not root must."""
-
-
-@dataclass(frozen=True, slots=True)
 class Listing:
     """What lies at a path of a sandbox, and what its regular files hold."""
 
@@ -87,17 +50,6 @@ class Listing:
     others: tuple[str, ...]
     """Links, devices, pipes: left where they are."""
     is_folder: bool
-
-
-@contextmanager
-def explained(doing: str) -> Iterator[None]:
-    """Turn whatever the engine's client raises into a SandboxError that says what was tried."""
-    try:
-        yield
-    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-        reason = getattr(error, "explanation", None) or error
-        message = f"{doing}: {reason}"
-        raise SandboxError(message) from error
 
 
 class Container:
@@ -116,6 +68,14 @@ class Container:
         self._has_folders = False
         self._memory_cgroup: Path | None = None
         self.id = container_id
+        self.pid = 0
+        """Of its first process, as the host counts."""
+        self.networks = {spec.network}
+        """Of the engine, that it is connected to."""
+        self.user = spec.user
+        """Of commands that name no other."""
+        self.phase_env: Mapping[str, str] = {}
+        """Variables of every command of the present phase."""
 
     async def run(self, command: Command) -> CommandResult:
         """Run a program to its end, or to its time limit."""
@@ -165,9 +125,21 @@ class Container:
 
     async def listing(self, path: str, *, limit_bytes: int) -> Listing | None:
         """What lies below a path, as the engine sees it; None where there is nothing at all."""
+
+        def read(chunks: Iterator[bytes], is_folder: bool) -> Listing:
+            found = archive.unpack(chunks, limit_bytes=limit_bytes)
+            return Listing(found.files, tuple(found.folders), tuple(found.others), is_folder)
+
+        return await self.read_archive(path, read)
+
+    async def read_archive(self, path: str, read: Callable[[Iterator[bytes], bool], T]) -> T | None:
+        """Hand the archive of a path to a reader, in pieces, and whether it is a folder.
+
+        None where there is nothing at that path. A link is taken as what it is.
+        """
         url = f"{self._api.base_url}/v{self._api.api_version}/containers/{self.id}/archive"
 
-        def fetch() -> Listing | None:
+        def fetch() -> T | None:
             # By the SDK's session, not by its method: an answer that is not read to its end must
             # be closed, or the engine keeps the container locked.
             with self._api.get(
@@ -177,13 +149,16 @@ class Container:
                     return None
                 answer.raise_for_status()
                 stat = json.loads(base64.b64decode(answer.headers[_STAT_HEADER]))
-                chunks = answer.iter_content(_CHUNK_BYTES)
-                found = archive.unpack(chunks, limit_bytes=limit_bytes)
-            is_folder = bool(stat["mode"] & _GO_MODE_FOLDER)
-            return Listing(found.files, tuple(found.folders), tuple(found.others), is_folder)
+                is_folder = bool(stat["mode"] & _GO_MODE_FOLDER)
+                return read(answer.iter_content(_CHUNK_BYTES), is_folder)
 
         with explained(f"looking at {path} in the sandbox"):
             return await self._thread(fetch)
+
+    async def write_archive(self, content: IO[bytes]) -> None:
+        """Unpack an archive of absolute paths, owners and modes as it says."""
+        with explained("restoring files in the sandbox"):
+            await self._thread(lambda: self._api.put_archive(self.id, "/", content))
 
     async def kill_since(self, since_ticks: int) -> int:
         """Kill everything that started since a moment; 0 means everything but the keep-alive."""
@@ -215,23 +190,52 @@ class Container:
 
     async def start(self) -> None:
         """Start the container and take down which processes belong to the keep-alive."""
+        with explained(f"starting a container of {self._spec.image}"):
+            await self._thread(lambda: self._api.start(self.id))
+        await self.attach()
 
-        def begin() -> None:
-            self._api.start(self.id)
-            pid = self._api.inspect_container(self.id)["State"]["Pid"]
-            if not pid:
+    async def attach(self) -> None:
+        """Take down where a started container runs, and which processes it has by itself."""
+
+        def look() -> None:
+            self.pid = int(self._api.inspect_container(self.id)["State"]["Pid"])
+            if not self.pid:
                 message = f"the container ended at once: {self._spec.image} (its entrypoint?)"
                 raise SandboxError(message)
-            self._memory_cgroup = processes.cgroup_of(pid, "memory")
-            cgroup = processes.cgroup_of(pid, "pids")
+            self._memory_cgroup = processes.cgroup_of(self.pid, "memory")
+            cgroup = processes.cgroup_of(self.pid, "pids")
             if cgroup and os.geteuid() == 0 and not self._spec.kill_from_inside:
                 self._processes = processes.CgroupProcesses(cgroup)
             else:
                 self._processes = processes.InsideProcesses(self._run_as_root)
             self._keep = self._processes.pids()
 
-        with explained(f"starting a container of {self._spec.image}"):
-            await self._thread(begin)
+        with explained(f"looking at a container of {self._spec.image}"):
+            await self._thread(look)
+
+    async def join(self, network: str) -> None:
+        """Connect to a network of the engine."""
+        with explained(f"connecting the sandbox to the network {network}"):
+            await self._thread(lambda: self._api.connect_container_to_network(self.id, network))
+        self.networks.add(network)
+
+    async def leave(self, network: str) -> None:
+        """Disconnect from a network of the engine; connections break."""
+        with explained(f"disconnecting the sandbox from the network {network}"):
+            await self._thread(
+                lambda: self._api.disconnect_container_from_network(self.id, network, force=True)
+            )
+        self.networks.discard(network)
+
+    async def pause(self) -> None:
+        """Freeze every process."""
+        with explained("pausing the sandbox"):
+            await self._thread(lambda: self._api.pause(self.id))
+
+    async def unpause(self) -> None:
+        """Let every process go on."""
+        with explained("going on with the sandbox"):
+            await self._thread(lambda: self._api.unpause(self.id))
 
     @staticmethod
     def _result(
@@ -252,8 +256,8 @@ class Container:
             self.id,
             list(command.argv),
             stdin=bool(command.stdin),
-            environment=dict(command.env),
-            user=command.user or self._spec.user,
+            environment={**self.phase_env, **command.env},
+            user=command.user or self.user,
             workdir=command.cwd or self._spec.workdir,
         )
         raw_socket = self._api.exec_start(created["Id"], socket=True)
@@ -313,7 +317,7 @@ async def container(
     Raises SandboxError where the container cannot be made.
     """
     with anyio.CancelScope(shield=True):
-        created = await anyio.to_thread.run_sync(lambda: _create(api, spec))
+        created = await anyio.to_thread.run_sync(lambda: create(api, spec))
     try:
         sandbox = Container(api, created, spec)
         await sandbox.start()
@@ -327,44 +331,3 @@ async def container(
                     )
             except (SandboxError, TimeoutError) as error:
                 on_teardown_error(str(error) or "removing the sandbox took too long")
-
-
-def remove(api: docker.APIClient, container_id: str) -> None:
-    """Remove a container by force: stopping it first would wait out its grace for nothing."""
-    try:
-        api.remove_container(container_id, v=True, force=True)
-    except docker.errors.NotFound:
-        return
-    except docker.errors.APIError as error:
-        if error.status_code != 409:  # somebody else is removing it
-            raise
-
-
-def _create(api: docker.APIClient, spec: ContainerSpec) -> str:
-    limits: dict[str, Any] = {
-        "nano_cpus": int(spec.cpus * 1e9),
-        "mem_limit": spec.memory_bytes,
-        "memswap_limit": spec.memory_bytes,  # no swap: a limit that swaps measures the disk
-        "pids_limit": spec.processes,
-    }
-    host_config = api.create_host_config(
-        init=True,
-        network_mode=spec.network,
-        cap_drop=["ALL"],
-        cap_add=_CAPABILITIES,
-        security_opt=[] if spec.new_privileges else ["no-new-privileges"],
-        log_config=LogConfig(type=LogConfig.types.NONE),
-        **limits,
-    )
-    with explained(f"creating a container of {spec.image}"):
-        created = api.create_container(
-            spec.image,
-            command=_KEEP_ALIVE,
-            environment=dict(spec.env),
-            labels=dict(spec.labels),
-            # The engine takes all capabilities from the root of a container that another user began.
-            user="0",
-            working_dir=spec.workdir,
-            host_config=host_config,
-        )
-    return str(created["Id"])

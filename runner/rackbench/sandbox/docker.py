@@ -14,8 +14,11 @@ import requests
 
 from rackbench.errors import PrerequisiteError
 from rackbench.sandbox import owner
-from rackbench.sandbox.container import Container, ContainerSpec, container, remove
+from rackbench.sandbox.container import Container, container
+from rackbench.sandbox.creation import ContainerSpec
+from rackbench.sandbox.engine import remove
 from rackbench.sandbox.images import Images
+from rackbench.sandbox.network_pool import NetworkPool, sweep_networks
 
 _REQUEST_SECONDS = 600
 
@@ -29,6 +32,8 @@ class Host:
     architecture: str
     engine_version: str
     data_root: Path
+    gpus: bool
+    """Whether the engine can hand GPUs to a container."""
 
 
 class DockerSandboxes:
@@ -44,6 +49,7 @@ class DockerSandboxes:
             architecture=str(info["Architecture"]),
             engine_version=str(info["ServerVersion"]),
             data_root=Path(info["DockerRootDir"]),
+            gpus="nvidia" in info.get("Runtimes", {}),
         )
 
     def start(
@@ -51,6 +57,10 @@ class DockerSandboxes:
     ) -> AbstractAsyncContextManager[Container]:
         """A started sandbox, removed at the end of the context."""
         return container(self.api, spec, on_teardown_error=on_teardown_error)
+
+    def networks(self, run_id: str, *, size: int) -> NetworkPool:
+        """The networks of a run's compose projects, at most so many."""
+        return NetworkPool(self.api, labels_of(run_id, "", 0), size=size)
 
     def free_disk_bytes(self) -> int | None:
         """Free space where containers write; None where this process may not look."""
@@ -62,7 +72,7 @@ class DockerSandboxes:
     def sweep(self, *, run_id: str | None = None) -> list[str]:
         """Remove containers whose runner is dead; those of a live one are never touched.
 
-        Returns their short ids.
+        Networks and volumes go with them. Returns the short ids of the containers.
         """
         label = f"{owner.RUN}={run_id}" if run_id else owner.OWNER
         removed = []
@@ -71,6 +81,11 @@ class DockerSandboxes:
             if maker and not maker.is_alive():
                 remove(self.api, row["Id"])
                 removed.append(str(row["Id"])[:12])
+        sweep_networks(self.api, run_id=run_id)
+        for volume in self.api.volumes(filters={"label": label})["Volumes"] or ():
+            maker = owner.owner_of(volume.get("Labels"))
+            if maker and not maker.is_alive():
+                self.api.remove_volume(volume["Name"], force=True)
         return removed
 
 

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import anyio
@@ -17,8 +16,8 @@ import docker
 import docker.errors
 
 from rackbench.sandbox import owner
-from rackbench.sandbox.container import explained
-from rackbench_tasks import Environment, folder_digest
+from rackbench.sandbox.engine import explained
+from rackbench_tasks import Build, folder_digest
 
 T = TypeVar("T")
 
@@ -51,24 +50,24 @@ class Images:
         self._builds = anyio.CapacityLimiter(builds_at_once)
         self._locks: dict[str, anyio.Lock] = {}
 
-    async def ensure(self, environment: Environment, *, on_build: Callable[[str], None]) -> Image:
-        """The image of a task's environment, built or pulled where it is not there yet.
+    async def ensure(
+        self, wanted: Build | str, *, timeout_seconds: float, on_build: Callable[[str], None]
+    ) -> Image:
+        """An image by its recipe or its name, built or pulled where it is not there yet.
 
         Raises ImageError.
         """
-        if environment.docker_image:
-            name = environment.docker_image
+        if isinstance(wanted, str):
+            name = wanted
         else:
-            assert environment.dockerfile_context is not None
-            context = environment.dockerfile_context
-            name = await self._thread(lambda: self.tag_of(context))
+            name = await self._thread(lambda: self.tag_of(wanted))
         async with self._locks.setdefault(name, anyio.Lock()):
             if image := await self._thread(lambda: self.find(name)):
                 return image
             on_build(name)
-            with anyio.move_on_after(environment.build_timeout_seconds):
-                return await self._make(environment, name)
-            message = f"image {name} was not ready after {environment.build_timeout_seconds:g} s"
+            with anyio.move_on_after(timeout_seconds):
+                return await self._make(wanted, name)
+            message = f"image {name} was not ready after {timeout_seconds:g} s"
             raise ImageError(message)
 
     def find(self, name: str) -> Image | None:
@@ -85,11 +84,12 @@ class Images:
             size_bytes=int(found.get("Size") or 0),
         )
 
-    def tag_of(self, context: Path) -> str:
-        """A tag that names the content: every file of the context, and the base images."""
-        dockerfile = (context / "Dockerfile").read_text(errors="replace")
+    def tag_of(self, build: Build) -> str:
+        """A tag that names the content: every file of the context, the recipe, the base images."""
+        dockerfile = _dockerfile(build)
         bases = {name: self._id_of(name) for name in _FROM.findall(dockerfile)}
-        content = json.dumps([folder_digest(context), bases], sort_keys=True)
+        recipe = [build.dockerfile, sorted(build.args.items()), build.target]
+        content = json.dumps([folder_digest(build.context), recipe, bases], sort_keys=True)
         return f"{_REPOSITORY}:{hashlib.sha256(content.encode()).hexdigest()[:32]}"
 
     def _id_of(self, name: str) -> str | None:
@@ -97,16 +97,14 @@ class Images:
             image = self.find(name)
         return image.id if image else None
 
-    async def _make(self, environment: Environment, name: str) -> Image:
+    async def _make(self, wanted: Build | str, name: str) -> Image:
         async with self._builds:
-            if environment.docker_image:
+            if isinstance(wanted, str):
                 await self._thread(lambda: self._pull(name), abandon=True)
-            elif _needs_buildkit(environment.dockerfile_context):
-                await self._build_with_buildkit(environment.dockerfile_context, name)
+            elif _BUILDKIT_ONLY.search(_dockerfile(wanted)):
+                await self._build_with_buildkit(wanted, name)
             else:
-                context = environment.dockerfile_context
-                assert context is not None
-                await self._thread(lambda: self._build(context, name), abandon=True)
+                await self._thread(lambda: self._build(wanted, name), abandon=True)
         image = await self._thread(lambda: self.find(name))
         if image is None:
             message = f"image {name} was made, and is not there: is another program pruning?"
@@ -123,12 +121,15 @@ class Images:
             )
             raise ImageError(message) from error
 
-    def _build(self, context: Path, tag: str) -> None:
+    def _build(self, build: Build, tag: str) -> None:
         said: list[str] = []
         try:
             # The engine reports a failed build inside a successful answer.
             for line in self._api.build(
-                path=str(context),
+                path=str(build.context),
+                dockerfile=build.dockerfile,
+                buildargs=dict(build.args),
+                target=build.target,
                 tag=tag,
                 labels={"rackbench.image": "task", owner.OWNER: "shared"},
                 rm=True,
@@ -137,31 +138,40 @@ class Images:
             ):
                 said.append(str(line.get("stream", "")).rstrip())
                 if "error" in line:
-                    _refuse(context, line["error"], said)
+                    _refuse(build, line["error"], said)
         except (docker.errors.DockerException, TypeError) as error:
-            _refuse(context, str(getattr(error, "explanation", None) or error), said)
+            _refuse(build, str(getattr(error, "explanation", None) or error), said)
 
-    async def _build_with_buildkit(self, context: Path | None, tag: str) -> None:
+    async def _build_with_buildkit(self, build: Build, tag: str) -> None:
         """Heredocs and mounts need BuildKit, which only the engine's own client speaks."""
+        arguments = [x for pair in build.args.items() for x in ("--build-arg", "=".join(pair))]
+        if build.target:
+            arguments += ["--target", build.target]
+        arguments += ["-f", str(build.context / build.dockerfile), str(build.context)]
         built = await anyio.run_process(
-            ["docker", "build", "--label", "rackbench.image=task", "-t", tag, str(context)],
+            ["docker", "build", "--label", "rackbench.image=task", "-t", tag, *arguments],
             check=False,
             env={**os.environ, "DOCKER_BUILDKIT": "1"},
         )
         if built.returncode:
-            _refuse(context, f"exit {built.returncode}", built.stderr.decode().splitlines())
+            _refuse(build, f"exit {built.returncode}", built.stderr.decode().splitlines())
 
     async def _thread(self, call: Callable[[], T], *, abandon: bool = False) -> T:
         with explained("asking the engine for an image"):
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=abandon)
 
 
-def _refuse(context: Path | None, error: str, said: list[str]) -> None:
+def _refuse(build: Build, error: str, said: list[str]) -> None:
     lines = [line for line in said if line][-_LAST_LINES:]
-    message = f"building {context} failed: {error.strip()}" + "".join(f"\n  {x}" for x in lines)
+    message = f"building {build.context} failed: {error.strip()}" + "".join(
+        f"\n  {line}" for line in lines
+    )
     raise ImageError(message)
 
 
-def _needs_buildkit(context: Path | None) -> bool:
-    assert context is not None
-    return bool(_BUILDKIT_ONLY.search((context / "Dockerfile").read_text(errors="replace")))
+def _dockerfile(build: Build) -> str:
+    try:
+        return (build.context / build.dockerfile).read_text(errors="replace")
+    except OSError as error:
+        message = f"{build.context / build.dockerfile}: cannot be read: {error.strerror}"
+        raise ImageError(message) from error

@@ -54,5 +54,5 @@ fi
 say "installing rackbench and its tools into $folder"
 # Dependency groups need pip 25.1.
 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade 'pip>=25.1'
-"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --editable '.[engine]' --group dev
+"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --editable '.[compose,engine]' --group dev
 echo "$wanted" >"$stamp"

@@ -68,6 +68,16 @@ def _current_transport(value: object) -> object:
     return "streamable-http" if value == "http" else value
 
 
+def _reward_alone(value: object) -> object:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return {"reward": value}
+    return value
+
+
+def _lower_case(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
 def _absolute(value: object) -> object:
     if isinstance(value, str) and not value.startswith("/"):
         raise ValueError("an absolute path")
@@ -94,6 +104,18 @@ class RawAuthor(_Raw):
     email: str | None = None
 
 
+class RawArtifact(_Raw):
+    """One of `artifacts`; a path alone is its source."""
+
+    source: Text
+    destination: str | None = None
+    exclude: tuple[str, ...] = ()
+    service: str | None = None
+
+
+Artifacts = tuple[Annotated[RawArtifact, BeforeValidator(_source_alone)], ...]
+
+
 class RawPackage(_Raw):
     """`[task]`."""
 
@@ -102,6 +124,7 @@ class RawPackage(_Raw):
     description: str = ""
     authors: tuple[RawAuthor, ...] = ()
     keywords: tuple[str, ...] = ()
+    artifacts: Artifacts = ()
 
 
 class RawPhaseNetwork(_Raw):
@@ -147,7 +170,7 @@ class RawEnvironment(RawPhaseNetwork):
 
     docker_image: Text | None = None
     build_timeout_sec: Positive = 600.0
-    os: Literal["linux", "windows"] = "linux"
+    os: Annotated[Literal["linux", "windows"], BeforeValidator(_lower_case)] = "linux"
     cpus: Positive | None = None
     memory_mb: Megabytes | None = None
     memory: str | None = None
@@ -183,7 +206,8 @@ class RawCollect(_Raw):
 class RawVerifier(RawPhaseNetwork):
     """`[verifier]`."""
 
-    timeout_sec: Positive = 600.0
+    timeout_sec: Positive | None = None
+    command: Text | None = None
     env: dict[str, str] = Field(default_factory=dict)
     user: User | None = None
     environment_mode: Literal["shared", "separate"] | None = None
@@ -197,25 +221,15 @@ class RawSolution(_Raw):
     env: dict[str, str] = Field(default_factory=dict)
 
 
-class RawArtifact(_Raw):
-    """One of `artifacts`; a path alone is its source."""
-
-    source: Text
-    destination: str | None = None
-    exclude: tuple[str, ...] = ()
-    service: str | None = None
-
-
-Artifacts = tuple[Annotated[RawArtifact, BeforeValidator(_source_alone)], ...]
-
-
 class RawStep(_Raw):
     """One of `[[steps]]`."""
 
     name: Text
     agent: RawAgent = RawAgent()
     verifier: RawVerifier = RawVerifier()
-    min_reward: object = None
+    min_reward: Annotated[dict[str, Number], BeforeValidator(_reward_alone)] = Field(
+        default_factory=dict
+    )
     healthcheck: RawHealthcheck | None = None
     artifacts: Artifacts = ()
 

@@ -1,0 +1,101 @@
+"""Looks into the images of checked tasks: each is built once more, and all are read in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import docker
+import docker.errors
+
+from rackbench.check.answer import Answer, ImageLook, answers_of
+from rackbench.check.layers import ImageFiles, read_images
+from rackbench.check.rebuild import Rebuilt, forget, rebuild_all
+from rackbench.check.repository import find_repositories
+from rackbench.check.watched import WatchedOracle
+from rackbench_harnesses.ports import SandboxError
+from rackbench_tasks import Task
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """A task whose image is to be looked into."""
+
+    task: Task
+    image: str
+    """The id of the image that its attempts ran in."""
+    watched: WatchedOracle | None
+    """Where the reference was run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """What one pass over all images brought."""
+
+    images: Mapping[str, ImageFiles]
+    rebuilt: Mapping[str, Rebuilt]
+    """By the image that it is compared with."""
+    sizes: Mapping[str, int]
+    problem: str = ""
+
+
+def look_into(
+    api: docker.APIClient, tasks: Sequence[Inspected], *, rebuild: bool, at_once: int, say: Say
+) -> dict[str, ImageLook]:
+    """What the images hold, by the task's id."""
+    answers = {
+        each.task.id: answers_of(each.task, each.watched.changed if each.watched else {})
+        for each in tasks
+    }
+    wanted = frozenset(line for found in answers.values() for a in found for line in a.lines)
+    environments = {each.image: each.task.environment for each in tasks}
+    rebuilt: dict[str, Rebuilt] = {}
+    if rebuild:
+        say(f"building {len(environments)} images again, without a cache")
+        rebuilt = rebuild_all(api, environments, at_once=at_once)
+    ids = sorted({*environments, *(made.id for made in rebuilt.values() if made.id)})
+    say(f"reading {len(ids)} images")
+    with TemporaryDirectory(prefix="rackbench-images-") as keep:
+        try:
+            images, problem = read_images(api, ids, wanted=wanted, keep=Path(keep)), ""
+        except SandboxError as error:
+            images, problem = {}, str(error)
+        finally:
+            for made in rebuilt.values():
+                forget(api, made)
+        sizes = {image: _size_bytes(api, image) for image in environments}
+        seen = _Pass(images, rebuilt, sizes, problem)
+        return {each.task.id: _look(each, seen, answers[each.task.id]) for each in tasks}
+
+
+def _look(each: Inspected, seen: _Pass, answers: Sequence[Answer]) -> ImageLook:
+    files = seen.images.get(each.image, {})
+    made = seen.rebuilt.get(each.image, Rebuilt())
+    repositories = find_repositories(
+        files,
+        digests={answer.digest for answer in answers},
+        lines={line for answer in answers for line in answer.lines},
+    )
+    return ImageLook(
+        files=files,
+        repositories=tuple(repositories),
+        answers=tuple(answers),
+        visible=tuple(each.watched.visible if each.watched else ()),
+        left_out=tuple(each.watched.left_out if each.watched else ()),
+        size_bytes=seen.sizes.get(each.image, 0),
+        rebuilt=seen.images.get(made.id) if made.id else None,
+        rebuild_problem=made.problem,
+        problem=seen.problem or ("" if files else f"the engine did not hand out {each.image}"),
+    )
+
+
+def _size_bytes(api: docker.APIClient, image: str) -> int:
+    try:
+        found = api.inspect_image(image)  # type: ignore[no-untyped-call]
+    except docker.errors.ImageNotFound:
+        return 0
+    return int(found.get("Size") or 0)

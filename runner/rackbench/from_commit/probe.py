@@ -1,0 +1,87 @@
+"""What an image offers to a task that is made on top of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from rackbench.errors import UsageError
+from rackbench.from_commit.wheels import Interpreter
+from rackbench.sandbox.creation import ContainerSpec
+from rackbench.sandbox.docker import DockerSandboxes, labels_of
+from rackbench.sandbox.images import Image, ImageError
+from rackbench_harnesses.ports import Command
+from rackbench_tasks import Build
+
+BUILD_SECONDS = 1800.0
+_MEMORY_BYTES = 2 * 1024**3
+_PROCESSES = 2048
+_PROBE = """
+command -v git >/dev/null && echo git
+python3 -I -c 'import sys, platform
+print("python", "%d.%d" % sys.version_info[:2], platform.machine(), platform.libc_ver()[1] or "2.17")'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """An image, looked into."""
+
+    workdir: str
+    user: str
+    has_git: bool
+    interpreter: Interpreter | None
+
+
+async def probe(sandboxes: DockerSandboxes, wanted: Build | str) -> Probed:
+    """Build or pull an image, and look into a container of it.
+
+    Raises UsageError where there is no such image and it cannot be made.
+    """
+    image = await ensure(sandboxes, wanted)
+    about = await to_thread.run_sync(lambda: sandboxes.api.inspect_image(image.id))
+    config = about.get("Config") or {}
+    async with sandboxes.start(container_spec(image), on_teardown_error=_ignore) as container:
+        done = await container.run(Command(["sh", "-c", _PROBE], cwd="/", timeout_seconds=60))
+    words = [line.split() for line in done.text.splitlines()]
+    interpreter = None
+    for word in words:
+        if word[0] == "python":
+            major, _, minor = word[3].partition(".")
+            interpreter = Interpreter(word[1], word[2], (int(major), int(minor)))
+    return Probed(
+        workdir=config.get("WorkingDir") or "",
+        user=config.get("User") or "",
+        has_git=["git"] in words,
+        interpreter=interpreter,
+    )
+
+
+async def ensure(sandboxes: DockerSandboxes, wanted: Build | str) -> Image:
+    """An image, built or pulled where it is not there.
+
+    Raises UsageError.
+    """
+    try:
+        return await sandboxes.images.ensure(
+            wanted, timeout_seconds=BUILD_SECONDS, on_build=_ignore
+        )
+    except ImageError as error:
+        raise UsageError(str(error)) from error
+
+
+def container_spec(image: Image) -> ContainerSpec:
+    """A sealed sandbox of an image, to look into it or to prove tests in it."""
+    return ContainerSpec(
+        image=image.id,
+        labels=labels_of("task-from-commit", "proof", 1),
+        cpus=2,
+        memory_bytes=_MEMORY_BYTES,
+        processes=_PROCESSES,
+        user=image.user or "0",
+    )
+
+
+def _ignore(_: str) -> None:
+    pass

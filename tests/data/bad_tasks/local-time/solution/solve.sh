@@ -1,0 +1,19 @@
+#!/bin/bash
+set -euo pipefail
+
+cat >/app/price.py <<'END'
+"""Prices in cents."""
+
+import time
+
+
+def with_discount(cents, percent):
+    """The price after a discount, rounded half up to whole cents."""
+    hundredths_of_a_cent = cents * (100 - percent)
+    return (hundredths_of_a_cent + 50) // 100
+
+
+def day_of(seconds):
+    """The day of a receipt."""
+    return time.strftime("%Y-%m-%d", time.localtime(seconds))
+END

@@ -1,0 +1,3 @@
+#!/bin/bash
+cd /app
+git checkout -q stash@{0} -- price.py

@@ -1,0 +1,2 @@
+#!/bin/bash
+echo 'ROUNDED PRICES' >/app/label.txt

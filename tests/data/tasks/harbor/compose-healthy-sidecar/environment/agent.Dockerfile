@@ -1,0 +1,3 @@
+FROM rackbench/base:1 AS work
+ARG LEVEL
+WORKDIR /app

@@ -1,0 +1,3 @@
+# a comment first
+#!/bin/sh
+[ -f /app/done ] && echo 1 >/logs/verifier/reward.txt || echo 0 >/logs/verifier/reward.txt

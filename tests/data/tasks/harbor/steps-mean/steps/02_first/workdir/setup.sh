@@ -1,0 +1,1 @@
+echo set up >/app/log
