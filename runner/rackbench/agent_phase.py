@@ -37,15 +37,13 @@ async def work_on(
     declared = attempt.trial.task.environment.network
     note = attempt.notes.append
     with attempt.phase("harness_setup", limit_seconds=_HARNESS_SETUP_SECONDS):
-        async with reach(
-            sandbox, permitted(declared, policy=policy), public=place.public, note=note
-        ):
+        async with reach(sandbox, permitted(declared, policy=policy), place.around, note=note):
             await _prepare_stage(stage, sandbox)
             await _set_up(attempt, session)
         await sandbox.make_log_folders()
     network = permitted(agent_network(attempt.trial.task, stage), policy=policy)
     since_ticks = processes.now_ticks()
-    async with reach(sandbox, network, public=place.public, note=note):
+    async with reach(sandbox, network, place.around, note=note):
         end = await _agent(attempt, session, sandbox)
     return end, since_ticks
 

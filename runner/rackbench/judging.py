@@ -12,7 +12,8 @@ import anyio
 
 from rackbench.artifacts import PUBLISHED, Artifacts, collect, keep, restore
 from rackbench.attempt import Attempt
-from rackbench.reach import BRIDGE, permitted, reach, verifier_network
+from rackbench.lending import lent
+from rackbench.reach import BRIDGE, Surroundings, permitted, reach, verifier_network
 from rackbench.sandbox.container import Container
 from rackbench.sandbox.images import Image
 from rackbench.verification import (
@@ -22,9 +23,10 @@ from rackbench.verification import (
     reset_folders,
     run_verifier,
 )
+from rackbench.verifier_tools import AT, VerifierTools
 from rackbench.workplace import Workplace, container_spec
 from rackbench_harnesses.ports import Command
-from rackbench_tasks import Artifact, Environment, Network, NetworkMode, Stage
+from rackbench_tasks import Artifact, Environment, Network, NetworkMode, Stage, VerifierPhase
 
 _MEGABYTE = 1024 * 1024
 _KEPT = {"artifacts": "artifacts", "agent": "agent/logs"}
@@ -50,6 +52,11 @@ class Work:
         declared = verifier_network(self.attempt.trial.task, self.stage)
         return permitted(declared, policy=self.attempt.site.plan.spec.sandbox.network)
 
+    @property
+    def tools(self) -> VerifierTools | None:
+        """What is lent to the tests."""
+        return self.attempt.site.plan.tools
+
     def note_memory_kills(self) -> None:
         """Note what the kernel killed in the agent's container, while it is there to be asked."""
         if kills := self.place.main.oom_kills():
@@ -73,8 +80,13 @@ async def judge_in_place(work: Work) -> Verified:
         _keep_logs(leftovers.files, work.folder)
     note = attempt.notes.append
     with attempt.phase("verifier", limit_seconds=stage.verifier.timeout_seconds):
-        async with reach(sandbox, work.verifier_network, public=place.public, note=note):
-            verified = await run_verifier(sandbox, stage.verifier, user, work.folder / "verifier")
+        async with (
+            reach(sandbox, work.verifier_network, place.around, note=note),
+            lent(work.tools, place.counter),
+        ):
+            verified = await run_verifier(
+                sandbox, _equipped(stage.verifier, work.tools), user, work.folder / "verifier"
+            )
         if leftovers.processes:
             note(f"{leftovers.processes} processes of the agent ran during the tests")
             await nobody_else_writes(sandbox, user)
@@ -118,9 +130,11 @@ async def _judge_apart(work: Work, image: Image, artifacts: Artifacts) -> Verifi
     attempt, stage = work.attempt, work.stage
     user = stage.verifier.user or image.user or "0"
     network, site = work.verifier_network, attempt.site
+    around = Surroundings(BRIDGE if network.mode is NetworkMode.PUBLIC else None)
     spec = replace(
         container_spec(attempt, stage.verifier.environment or Environment(), image),
-        network=BRIDGE if network.mode is NetworkMode.PUBLIC else "none",
+        network=around.public or "none",
+        read_only_mounts={AT: work.tools.folder} if work.tools else {},
     )
     async with AsyncExitStack() as stack:
         with attempt.phase("verifier_sandbox"):
@@ -133,8 +147,10 @@ async def _judge_apart(work: Work, image: Image, artifacts: Artifacts) -> Verifi
             if _numbers(user) is None and artifacts.taken:
                 await _give_to(sandbox, user, artifacts.places)
         with attempt.phase("verifier", limit_seconds=stage.verifier.timeout_seconds):
-            async with reach(sandbox, network, public=None, note=attempt.notes.append):
-                return await run_verifier(sandbox, stage.verifier, user, work.folder / "verifier")
+            async with reach(sandbox, network, around, note=attempt.notes.append):
+                return await run_verifier(
+                    sandbox, _equipped(stage.verifier, work.tools), user, work.folder / "verifier"
+                )
 
 
 async def _run_hooks(work: Work) -> None:
@@ -168,6 +184,14 @@ async def _collect(work: Work, wanted: Sequence[Artifact], *, owner: tuple[int, 
         note for note in artifacts.notes if not note.startswith(f"artifact {PUBLISHED.source}:")
     )
     return artifacts
+
+
+def _equipped(verifier: VerifierPhase, tools: VerifierTools | None) -> VerifierPhase:
+    """A verifier that finds the lent tools first."""
+    if tools is None:
+        return verifier
+    command = tuple(tools.command(verifier.command))
+    return replace(verifier, command=command, env={**verifier.env, **tools.env})
 
 
 def _keep_logs(files: Mapping[str, bytes], folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -79,6 +80,7 @@ def resume_run(
 
 
 def _run(plan: Plan, folder: RunFolder, observers: Sequence[Observer]) -> Finished:
+    _allow_many_files()
     try:
         with lock_run(folder.path):
             interrupted = anyio.run(_execute_until_signal, plan, folder, Observers(observers))
@@ -89,6 +91,12 @@ def _run(plan: Plan, folder: RunFolder, observers: Sequence[Observer]) -> Finish
         return Finished(folder, summary, Exit.INTERRUPTED)
     too_many = summary.void_share > plan.spec.void_threshold
     return Finished(folder, summary, Exit.VOIDS if too_many else Exit.OK)
+
+
+def _allow_many_files() -> None:
+    """Every command and every connection of a sandbox is an open file of ours."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _execute_until_signal(plan: Plan, folder: RunFolder, observers: Observers) -> bool:
@@ -173,6 +181,8 @@ def _must_match(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
             f"{kind} {name!r} has changed" for name in old if new.get(name, old[name]) != old[name]
         ]
     problems += _changed_endpoints(before["endpoints"], now["endpoints"])
+    if before.get("verifier_tools") != now["verifier_tools"]:
+        problems.append("the verifier tools have changed")
     if problems:
         raise UsageError(
             "this run cannot go on as it is:\n  " + "\n  ".join(problems) + "\nstart a new run"

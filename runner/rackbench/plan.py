@@ -14,6 +14,7 @@ from typing import Any
 from rackbench.endpoint.serving import EndpointKind
 from rackbench.errors import UsageError
 from rackbench.spec import Arm, RunSpec, TaskSource
+from rackbench.verifier_tools import VerifierTools, load_tools
 from rackbench_harnesses import registry
 from rackbench_harnesses.ports import Harness
 from rackbench_harnesses.settings import SettingsError, read_settings
@@ -95,6 +96,8 @@ class Plan:
     arms: tuple[PlannedArm, ...]
     endpoints: Mapping[str, EndpointKind]
     trials: tuple[Trial, ...]
+    tools: VerifierTools | None
+    """Lent to verifiers."""
     warnings: tuple[str, ...]
 
     def resources(self, task: Task) -> Resources:
@@ -157,6 +160,7 @@ class Plan:
                 name: endpoint.identity().model_dump(mode="json")
                 for name, endpoint in self.endpoints.items()
             },
+            "verifier_tools": self.tools.digest if self.tools else None,
             "trials": [[t.task.name, t.arm.name, t.index] for t in self.trials],
             "warnings": list(self.warnings),
         }
@@ -198,6 +202,7 @@ def make_plan(
         arms=arms,
         endpoints=endpoints,
         trials=tuple(trials),
+        tools=load_tools(spec.verifier_tools) if spec.verifier_tools else None,
         warnings=tuple(warnings),
     )
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rackbench.attempt import Attempt
+from rackbench.errors import UsageError
 from rackbench.plan import unsupported
 from rackbench.reach import agent_network, permitted, verifier_network
+from rackbench.sandbox.allow_list import parse_allow_list
 from rackbench.sandbox.compose import ComposeError, Resolved, find_program, resolve
 from rackbench.sandbox.images import Image
 from rackbench.site import Site
@@ -51,8 +53,7 @@ def check_supported(task: Task, site: Site) -> None:
             "needs `docker compose`, which is not installed here; "
             "run `rackbench doctor --fix compose`",
         )
-    if _needs_egress(task, site) and os.geteuid() != 0:
-        raise FaultError(Reason.RESOURCES, "an allow-list of hosts needs a runner that is root")
+    _check_allow_lists(task, site)
     asked = site.plan.resources(task)
     if asked.cpus > host.cpus or asked.memory_bytes > host.memory_bytes:
         raise FaultError(
@@ -122,10 +123,18 @@ def _source(environment: Environment) -> Build | str | None:
     return environment.docker_image or environment.build
 
 
-def _needs_egress(task: Task, site: Site) -> bool:
+def _check_allow_lists(task: Task, site: Site) -> None:
     policy = site.plan.spec.sandbox.network
-    return any(
-        permitted(network, policy=policy).mode is NetworkMode.ALLOWLIST
-        for stage in task.stages
-        for network in (agent_network(task, stage), verifier_network(task, stage))
-    )
+    for stage in task.stages:
+        for declared in (agent_network(task, stage), verifier_network(task, stage)):
+            network = permitted(declared, policy=policy)
+            if network.mode is not NetworkMode.ALLOWLIST:
+                continue
+            if os.geteuid() != 0:
+                raise FaultError(
+                    Reason.RESOURCES, "an allow-list of hosts needs a runner that is root"
+                )
+            try:
+                parse_allow_list(network.allowed_hosts)
+            except UsageError as error:
+                raise FaultError(Reason.RESOURCES, str(error)) from error

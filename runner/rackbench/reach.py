@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from rackbench.sandbox.container import Container
 from rackbench.sandbox.egress import egress
@@ -48,15 +49,29 @@ def leads_out(networks: Sequence[Network], *, policy: str) -> bool:
     return any(permitted(each, policy=policy).mode is NetworkMode.PUBLIC for each in networks)
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What lies around a container."""
+
+    public: str | None = None
+    """The engine's network that leads out of it; None: none does."""
+    neighbours: tuple[str, ...] = ()
+    """Names of other services of its project."""
+
+
 @asynccontextmanager
 async def reach(
-    container: Container, network: Network, *, public: str | None, note: Callable[[str], None]
+    container: Container,
+    network: Network,
+    around: Surroundings,
+    *,
+    note: Callable[[str], None],
 ) -> AsyncIterator[None]:
     """For the length of a phase, let a sandbox reach what it may and nothing more.
 
-    `public` names the engine's network that leads out of this sandbox; None: none does.
-    Raises SandboxError.
+    Connections that an allow-list refused are noted. Raises SandboxError.
     """
+    public = around.public
     if public and network.mode is NetworkMode.PUBLIC and public not in container.networks:
         await container.join(public)
     elif public and network.mode is not NetworkMode.PUBLIC and public in container.networks:
@@ -64,11 +79,13 @@ async def reach(
     if network.mode is not NetworkMode.ALLOWLIST:
         yield
         return
-    async with egress(container.pid, network.allowed_hosts) as proxy:
+    async with egress(
+        container.pid, network.allowed_hosts, direct_hosts=around.neighbours
+    ) as proxy:
         container.phase_env = proxy.env
         try:
             yield
         finally:
             container.phase_env = {}
             for place, count in sorted(proxy.refused.items()):
-                note(f"refused: {count} connections to {place}")
+                note(f"refused by the allow-list: {count} times {place}")

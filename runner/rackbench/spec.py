@@ -95,6 +95,9 @@ class RunSpec(Settings):
     """New attempts after a void one; decided before the run, never for a wrong answer."""
     limits: RunLimits = RunLimits()
     sandbox: SandboxSettings = SandboxSettings()
+    verifier_tools: Path | None = None
+    """Folder that `rackbench task warm` made, for verifiers that would install things from the
+    internet; relative to the run file."""
     slots: Annotated[int, Field(ge=1)] | None = None
     """Attempts at once; None: one per CPU core."""
     seed: int = 0
@@ -171,7 +174,8 @@ def make_spec(values: Mapping[str, Any], *, origin: str, beside: Path) -> RunSpe
         source.model_copy(update={"path": (beside / source.path).resolve()})
         for source in spec.tasks
     )
-    return spec.model_copy(update={"tasks": sources})
+    tools = spec.verifier_tools and (beside / spec.verifier_tools.expanduser()).resolve()
+    return spec.model_copy(update={"tasks": sources, "verifier_tools": tools})
 
 
 def override_key(values: dict[str, Any], override: str) -> None:

@@ -6,16 +6,19 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from rackbench import lending
 from rackbench.attempt import Attempt
 from rackbench.preparation import Prepared
-from rackbench.reach import BRIDGE, leads_out, shared_networks
+from rackbench.reach import BRIDGE, Surroundings, leads_out, shared_networks
 from rackbench.sandbox.compose import ProjectSpec, project
 from rackbench.sandbox.compose.amended import Networks
 from rackbench.sandbox.container import Container
 from rackbench.sandbox.creation import ContainerSpec
 from rackbench.sandbox.docker import labels_of
 from rackbench.sandbox.images import Image
+from rackbench.verifier_tools import AT
 from rackbench_harnesses.ports import SandboxError
 from rackbench_tasks import Environment
 
@@ -27,10 +30,11 @@ class Workplace:
     main: Container
     """Where the agent works."""
     image: Image
-    public: str | None
-    """The engine's network that leads out of it; None: none does."""
+    around: Surroundings
     services: Mapping[str, Container] = field(default_factory=dict)
     """Every service of a compose project."""
+    counter: Path | None = None
+    """Folder of the host, mounted read-only, into which verifier tools are laid."""
 
     def service(self, name: str | None) -> Container:
         """A container by its service; None is the agent's own.
@@ -55,14 +59,20 @@ async def workplace(attempt: Attempt, prepared: Prepared) -> AsyncIterator[Workp
     task, site = attempt.trial.task, attempt.site
     way_out = leads_out(shared_networks(task), policy=site.plan.spec.sandbox.network)
     async with AsyncExitStack() as stack:
+        is_judged_here = not all(stage.verifier.separate for stage in task.stages)
+        counter = stack.enter_context(lending.counter(site.plan.tools if is_judged_here else None))
+        spec = container_spec(attempt, task.environment, prepared.main)
+        if counter:
+            spec = replace(spec, read_only_mounts={AT: counter})
         if prepared.resolved is None:
-            spec = container_spec(attempt, task.environment, prepared.main)
             spec = replace(spec, network=BRIDGE) if way_out else spec
             async with site.starts:
                 main = await stack.enter_async_context(
                     site.sandboxes.start(spec, on_teardown_error=attempt.teardown_failed)
                 )
-            yield Workplace(main, prepared.main, BRIDGE if way_out else None)
+            yield Workplace(
+                main, prepared.main, Surroundings(BRIDGE if way_out else None), counter=counter
+            )
             return
         await stack.enter_async_context(site.projects)
         inner = await stack.enter_async_context(site.networks.take(sealed=True))
@@ -72,12 +82,13 @@ async def workplace(attempt: Attempt, prepared: Prepared) -> AsyncIterator[Workp
         services = await stack.enter_async_context(
             project(
                 site.sandboxes.api,
-                _project_spec(attempt, prepared, Networks(inner, public)),
+                _project_spec(attempt, prepared, spec, Networks(inner, public)),
                 on_teardown_error=attempt.teardown_failed,
             )
         )
         main = services[prepared.resolved.compose.service]
-        yield Workplace(main, prepared.main, public, services)
+        around = Surroundings(public, tuple(services))
+        yield Workplace(main, prepared.main, around, services, counter)
 
 
 def container_spec(attempt: Attempt, environment: Environment, image: Image) -> ContainerSpec:
@@ -98,14 +109,16 @@ def container_spec(attempt: Attempt, environment: Environment, image: Image) -> 
     )
 
 
-def _project_spec(attempt: Attempt, prepared: Prepared, networks: Networks) -> ProjectSpec:
+def _project_spec(
+    attempt: Attempt, prepared: Prepared, main: ContainerSpec, networks: Networks
+) -> ProjectSpec:
     task, site = attempt.trial.task, attempt.site
     assert prepared.resolved
     whose = f"{site.run_id}/{attempt.trial.label}/{attempt.record.attempt}"
     return ProjectSpec(
         name="rackbench-" + hashlib.sha256(whose.encode()).hexdigest()[:16],
         resolved=prepared.resolved,
-        main=container_spec(attempt, task.environment, prepared.main),
+        main=main,
         images={name: image.id for name, image in prepared.services.items()},
         networks=networks,
         start_seconds=task.environment.build_timeout_seconds,

@@ -1,4 +1,8 @@
-"""Tasks and suites: read, checked, digested. Pure: nothing is started, nothing is written."""
+"""Tasks and suites: read, checked, digested.
+
+No task's own code is run, and no folder of tasks is written to. Archives and repositories that a
+suite names are brought into a cache; only those need the program `git` and, once, a network.
+"""
 
 from rackbench_tasks.digest import folder_digest, task_digest
 from rackbench_tasks.formats import TaskFormat, installed_formats
@@ -21,7 +25,8 @@ from rackbench_tasks.model import (
 )
 from rackbench_tasks.problem import TaskError
 from rackbench_tasks.reward import Reward, RewardError, RewardFault, read_reward
-from rackbench_tasks.suite import Suite, load_suite
+from rackbench_tasks.sources import Origin, Places, Source, SourceKind, machine_places, places_of
+from rackbench_tasks.suite import Suite, load_sources, load_suite, pinned
 from rackbench_tasks.test_results import (
     OUTPUT_PARSERS,
     TestResultsError,
@@ -43,11 +48,15 @@ __all__ = [
     "Need",
     "Network",
     "NetworkMode",
+    "Origin",
+    "Places",
     "Reward",
     "RewardError",
     "RewardFault",
     "RewardStrategy",
     "Solution",
+    "Source",
+    "SourceKind",
     "Stage",
     "Suite",
     "Task",
@@ -58,7 +67,11 @@ __all__ = [
     "VerifierPhase",
     "folder_digest",
     "installed_formats",
+    "load_sources",
     "load_suite",
+    "machine_places",
+    "pinned",
+    "places_of",
     "parse_output",
     "read_ctrf",
     "read_reward",

@@ -16,6 +16,7 @@ from rackbench_tasks.model import Task
 from rackbench_tasks.problem import TaskError
 from rackbench_tasks.sources import Origin, Places, Source, machine_places
 from rackbench_tasks.sources.archive import is_archive
+from rackbench_tasks.sources.dataset import MANIFEST
 from rackbench_tasks.suite_file import SUFFIXES
 from rackbench_tasks.suite_reading import Reading, read_file, read_sources
 from rackbench_tasks.suite_selection import Located
@@ -45,25 +46,30 @@ def load_suite(
     Raises TaskError with the problems of all tasks.
     """
     path = absolute(path)
-    if path.is_file() and path.suffix not in SUFFIXES and not is_archive(path):
+    reading = Reading(installed_formats(), strict, host_env, places or machine_places())
+    findings = Findings(str(path), reading.problems, reading.warnings)
+    if _is_suite_file(path):
+        written, located = read_file(path, reading, within=None)
+        name, description = written.name or path.stem, written.description
+    else:
+        source = Source(path=str(path))
+        located = read_sources((source,), reading, beside=path.parent, findings=findings)
+        name, description = path.name.partition(".tar")[0].removesuffix(".zip"), ""
+    findings.raise_problems()
+    return _suite(located, name, description, warnings=reading.warnings)
+
+
+def _is_suite_file(path: Path) -> bool:
+    try:
+        is_file = path.is_file()
+    except OSError as error:
+        raise TaskError(f"{path}: cannot be read: {error.strerror}") from error
+    if is_file and path.suffix not in SUFFIXES and path.name != MANIFEST and not is_archive(path):
         raise TaskError(
             f"{path}: expected a suite file (.yaml), an archive, a folder of tasks, "
             "or a task's folder"
         )
-    reading = Reading(installed_formats(), strict, host_env, places or machine_places())
-    findings = Findings(str(path), reading.problems, reading.warnings)
-    try:
-        if path.is_file() and path.suffix in SUFFIXES:
-            written, located = read_file(path, reading, within=None)
-            name, description = written.name or path.stem, written.description
-        else:
-            source = Source(path=str(path))
-            located = read_sources((source,), reading, beside=path.parent, findings=findings)
-            name, description = path.name.partition(".tar")[0].removesuffix(".zip"), ""
-    except OSError as error:
-        raise TaskError(f"{error.filename or path}: cannot be read: {error.strerror}") from error
-    findings.raise_problems()
-    return _suite(located, name, description, warnings=reading.warnings)
+    return is_file and path.suffix in SUFFIXES
 
 
 def load_sources(
@@ -82,10 +88,7 @@ def load_sources(
     beside = absolute(beside)
     reading = Reading(installed_formats(), strict, host_env, places or machine_places())
     findings = Findings("tasks", reading.problems, reading.warnings)
-    try:
-        located = read_sources(sources, reading, beside=beside, findings=findings)
-    except OSError as error:
-        raise TaskError(f"{error.filename}: cannot be read: {error.strerror}") from error
+    located = read_sources(sources, reading, beside=beside, findings=findings)
     findings.raise_problems()
     return _suite(located, beside.name, "", warnings=reading.warnings)
 

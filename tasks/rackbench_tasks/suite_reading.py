@@ -121,6 +121,9 @@ def read_sources(
             located += _tasks_of(resolved, source, reading, findings)
         except TaskError as error:
             reading.problems.extend(error.problems)
+        except OSError as error:
+            where = error.filename or source.label
+            reading.problems.append(f"{where}: cannot be read: {error.strerror}")
     return unique(located, findings)
 
 

@@ -42,9 +42,9 @@ def ours(tasks: Path, at_once: int, work: Path) -> Measured:
     return measured
 
 
-def floor(at_once: int, work: Path) -> Measured:
+def floor(at_once: int, work: Path, *kind: str) -> Measured:
     """The same work by hand on Docker's API."""
-    return measure([sys.executable, str(HERE / "floor.py"), str(at_once)], cwd=work)
+    return measure([sys.executable, str(HERE / "floor.py"), str(at_once), *kind], cwd=work)
 
 
 def seconds_of_help(work: Path) -> float:
@@ -90,6 +90,24 @@ def trials(work: Path, *, with_harbor: bool, rounds: int) -> dict[str, dict[int,
     return found
 
 
+def separate_trials(
+    work: Path, *, with_harbor: bool, rounds: int
+) -> dict[str, dict[int, list[Measured]]]:
+    """The same tasks with a verifier in a container of its own, one at a time."""
+    sealed = write_tasks(work / "sealed-separate", network="no-network", separate=True)
+    found: dict[str, dict[int, list[Measured]]] = {"rackbench": {1: []}, "floor": {1: []}}
+    ours(sealed, 1, work)
+    floor(1, work, "separate")
+    for _ in range(rounds):
+        found["rackbench"][1].append(ours(sealed, 1, work))
+        found["floor"][1].append(floor(1, work, "separate"))
+    if with_harbor:
+        rival = harbor.install(cache_folder())
+        public = write_tasks(work / "public-separate", network="public", separate=True)
+        found["harbor"] = {1: [harbor.run(rival, public, at_once=1, overlay=False, work=work)]}
+    return found
+
+
 def cache_folder() -> Path:
     base = os.environ.get("RACKBENCH_CACHE") or Path.home() / ".cache" / "rackbench"
     folder = Path(base) / "bench"
@@ -105,8 +123,8 @@ def median_cpu(runs: list[Measured]) -> float:
     return statistics.median(run.cpu_seconds for run in runs)
 
 
-def show(figures: dict[str, dict[int, list[Measured]]], console: Console) -> None:
-    table = Table(title=f"{COUNT} trivial trials", title_justify="left", box=None)
+def show(figures: dict[str, dict[int, list[Measured]]], console: Console, *, title: str) -> None:
+    table = Table(title=f"{COUNT} trivial trials, {title}", title_justify="left", box=None)
     for column in ("program", "at once", "wall s", "CPU s/trial", "peak MB", "over floor s/trial"):
         table.add_column(column, justify="left" if column == "program" else "right")
     for name, by_slots in figures.items():
@@ -121,6 +139,18 @@ def show(figures: dict[str, dict[int, list[Measured]]], console: Console) -> Non
                 f"{over:+.3f}",
             )
     console.print(table)
+
+
+def separate_targets(
+    figures: dict[str, dict[int, list[Measured]]],
+) -> list[tuple[str, float, str, bool]]:
+    """What is promised of a verifier in a container of its own."""
+    wall = (median_wall(figures["rackbench"][1]) - median_wall(figures["floor"][1])) / COUNT
+    rows = [("separate verifier over the floor per trial", wall, "≤ 0.8 s", wall <= 0.8)]
+    if "harbor" in figures:
+        times = median_wall(figures["harbor"][1]) / median_wall(figures["rackbench"][1])
+        rows.append(("times faster than harbor, separate", times, "≥ 8", times >= 8))
+    return rows
 
 
 def targets(
@@ -167,11 +197,13 @@ def main() -> None:
         except harbor.HarborMissingError as missing:
             console.print(f"without Harbor: {missing}")
             figures = trials(work, with_harbor=False, rounds=asked.rounds)
+        apart = separate_trials(work, with_harbor="harbor" in figures, rounds=asked.rounds)
         steps = anyio.run(measure_steps, "rackbench/base:1")
         help_seconds = seconds_of_help(work)
     gateway = gateway_latency()
-    show(figures, console)
-    rows = targets(figures, steps, help_seconds, gateway)
+    show(figures, console, title="verifier in the agent's container")
+    show(apart, console, title="verifier in a container of its own")
+    rows = targets(figures, steps, help_seconds, gateway) + separate_targets(apart)
     table = Table(title="\ntargets", title_justify="left", box=None)
     for column in ("what", "measured", "promised", ""):
         table.add_column(column)
@@ -187,6 +219,12 @@ def main() -> None:
                         n: [asdict(run) | {"output": ""} for run in runs] for n, runs in by.items()
                     }
                     for program, by in figures.items()
+                },
+                "separate_trials": {
+                    program: {
+                        n: [asdict(run) | {"output": ""} for run in runs] for n, runs in by.items()
+                    }
+                    for program, by in apart.items()
                 },
                 "steps": steps,
                 "help_seconds": help_seconds,

@@ -8,7 +8,7 @@ from pathlib import Path
 COUNT = 8
 _TOML = """\
 schema_version = "1.4"
-
+{top}
 [task]
 name = "bench/{name}"
 description = "write a greeting"
@@ -18,6 +18,7 @@ timeout_sec = 60.0
 
 [verifier]
 timeout_sec = 60.0
+{verifier}
 
 [environment]
 cpus = 1
@@ -34,11 +35,12 @@ else
   echo 0 >/logs/verifier/reward.txt
 fi
 """
+VERIFIER_DOCKERFILE = "FROM rackbench/base:1\nWORKDIR /app\nCOPY . /tests\n"
 SOLVE = "#!/bin/sh\necho 'Hello, world!' >/app/hello.txt\n"
 
 
-def write_tasks(folder: Path, *, network: str) -> Path:
-    """Write the tasks anew.
+def write_tasks(folder: Path, *, network: str, separate: bool = False) -> Path:
+    """Write the tasks anew, with a verifier in the agent's container or in one of its own.
 
     Harbor on Docker has no network mode that needs no image from a registry but `public`; ours
     seals. So each gets the tasks it can run, alike but for that line.
@@ -49,7 +51,16 @@ def write_tasks(folder: Path, *, network: str) -> Path:
         task = folder / name
         for part in ("environment", "tests", "solution"):
             (task / part).mkdir(parents=True)
-        (task / "task.toml").write_text(_TOML.format(name=name, network=network))
+        (task / "task.toml").write_text(
+            _TOML.format(
+                name=name,
+                network=network,
+                top='artifacts = ["/app/hello.txt"]' if separate else "",
+                verifier='environment_mode = "separate"' if separate else "",
+            )
+        )
+        if separate:
+            (task / "tests" / "Dockerfile").write_text(VERIFIER_DOCKERFILE)
         (task / "instruction.md").write_text("Write Hello, world! to /app/hello.txt.\n")
         (task / "environment" / "Dockerfile").write_text("FROM rackbench/base:1\nWORKDIR /app\n")
         (task / "tests" / "test.sh").write_text(_TEST)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.server
+import ipaddress
 import json
 import re
+import threading
 
 import docker
 import pytest
@@ -118,7 +121,7 @@ def test_forty_projects_at_once_share_few_networks(
 ) -> None:
     for number in range(40):
         compose_task(program, f"Ask the API ({number})")
-    program.call("run", program.write_run(slots=40, **{"sandbox": {"memory_mb": 256}}))
+    program.call("run", program.write_run(slots=40, sandbox={"memory_mb": 256}))
     final = program.final()
     assert len(final) == 40
     assert {result["outcome"] for result in final.values()} == {"solved"}, [
@@ -188,7 +191,7 @@ def separate_task(program: Program, name: str, **changes: str) -> None:
             "ln -s answer /app/out/inside; ln -s /etc/passwd /app/out/outside\n"
             "touch /app/not-an-artifact\n"
             "python3 -c 'import http.server as h; "
-            'h.test(h.SimpleHTTPRequestHandler, port=8765)\' >/dev/null 2>&1 &\n',
+            "h.test(h.SimpleHTTPRequestHandler, port=8765)' >/dev/null 2>&1 &\n",
         }
         | changes,
     )
@@ -253,7 +256,7 @@ def staged_task(program: Program, name: str, *, first_solution: str, strategy: s
         "[steps.verifier]\ntimeout_sec = 30\n"
         for step, least in (("first", "min_reward = 0.75\n"), ("second", ""))
     )
-    score = '#!/bin/sh\ncat /app/{0} >/logs/verifier/reward.txt 2>/dev/null || echo 0 >/logs/verifier/reward.txt\n'
+    score = "#!/bin/sh\ncat /app/{0} >/logs/verifier/reward.txt 2>/dev/null || echo 0 >/logs/verifier/reward.txt\n"
     program.write_files(
         name,
         {
@@ -296,11 +299,48 @@ def test_below_its_minimum_the_rest_is_not_begun_and_counts_nothing(
     ]
 
 
-TRY = (
-    "import urllib.request as u, sys\n"
-    "try: print(u.urlopen(sys.argv[1], timeout=5).status)\n"
-    "except Exception as error: print('refused', error)\n"
-)
+class Hello(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"hello")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_an_allow_list_opens_what_is_on_it_and_counts_what_is_not(
+    program: Program, docker_api: docker.APIClient
+) -> None:
+    ipam = docker_api.inspect_network("bridge")["IPAM"]["Config"][0]
+    host = ipam.get("Gateway") or str(next(ipaddress.ip_network(ipam["Subnet"]).hosts()))
+    name = "listed"
+    with http.server.ThreadingHTTPServer((host, 0), Hello) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://{host}:{server.server_port}"
+        ask = "import urllib.request as u; print(u.urlopen('{}', timeout=20).read())"
+        program.write_files(
+            name,
+            {
+                "task.toml": toml(
+                    name, agent=f'network_mode = "allowlist"\nallowed_hosts = ["{host}"]'
+                ),
+                "instruction.md": f"Ask {url}.\n",
+                "environment/Dockerfile": DOCKERFILE,
+                "tests/test.sh": "#!/bin/sh\ngrep -q hello /app/first && r=1 || r=0\n"
+                "[ -e /app/second ] && r=0\n"
+                f'python3 -c "{ask.format(url)}" && r=0\n'
+                "echo $r >/logs/verifier/reward.txt\n",
+                "solution/solve.sh": f'python3 -c "{ask.format(url)}" >/app/first\n'
+                f'python3 -c "{ask.format("http://example.invalid/x")}" >/tmp/x && mv /tmp/x /app/second\n'
+                "exit 0\n",
+            },
+        )
+        program.call("run", program.write_run())
+        server.shutdown()
+    result = program.final()[f"{name}/oracle"]
+    assert result["reward"] == 1.0, result
+    assert "refused by the allow-list: 1 times example.invalid:80" in result["notes"]
 
 
 @pytest.mark.parametrize("in_verifier", [True, False])

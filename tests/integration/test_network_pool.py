@@ -36,7 +36,7 @@ def reach(target):
     try:
         info = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
         with socket.socket(info[0], info[1]) as wire:
-            wire.settimeout(3)
+            wire.settimeout(2)
             wire.connect(info[4])
             return wire.recv(5).decode()
     except OSError:

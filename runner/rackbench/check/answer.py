@@ -15,10 +15,11 @@ from rackbench_tasks import Task
 _LINE_BYTES = 12
 _LETTERS = re.compile(rb"\w")
 _LINE_LETTERS = 6
+_COMMON = (b"#!", b"set -", b"import ", b"from ", b"export ")
 _CONTENT_BYTES = 12
 _FILE_BYTES = 2_000_000
 _TELLING = re.compile(r"expect|golden|answer|solution|truth|oracle|secret", re.IGNORECASE)
-_CODE = (".py", ".sh", ".js", ".ts", ".rb", ".go", ".rs", ".c", ".cpp", ".java", ".pl")
+CODE = (".py", ".sh", ".js", ".ts", ".rb", ".go", ".rs", ".c", ".cpp", ".java", ".pl")
 _OF_OTHERS = ("site-packages/", "dist-packages/", "node_modules/", "/.venv/", "/venv/")
 
 
@@ -91,6 +92,8 @@ def lines_of(content: bytes) -> frozenset[bytes]:
 
 
 def _is_telling(line: bytes) -> bool:
+    if line.startswith(_COMMON):
+        return False
     return len(line) >= _LINE_BYTES and len(_LETTERS.findall(line)) >= _LINE_LETTERS
 
 
@@ -104,7 +107,7 @@ def _kind_of_test(name: str, scripts: Iterable[str]) -> Kind:
     base = name.rpartition("/")[2]
     if base in scripts:
         return Kind.VERDICT
-    if base.endswith(_CODE):
+    if base.endswith(CODE):
         return Kind.TEST
     return Kind.EXPECTED if _TELLING.search(name) else Kind.DATA
 

@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from rackbench.check.case import Case, Check, Seen
+from rackbench.check.case import Case, Check
 from rackbench.check.finding import CheckName, Finding, Level
 from rackbench.check.reference import IDLE, idle
 from rackbench_results.outcomes import Outcome
-
-_TEST = r"(?P<test>\S+::.+?)"
-# With -v: `test_it.py::test_one PASSED  [ 50%]`; with -rA: `PASSED test_it.py::test_one`.
-_PYTEST_LINES = (
-    re.compile(rf"^{_TEST} PASSED(?:\s+\[\s*\d+%\])?\s*$", re.MULTILINE),
-    re.compile(rf"^PASSED {_TEST}\s*$", re.MULTILINE),
-)
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def passed_tests(seen: Seen) -> list[str]:
-    """Names of tests that passed, as a CTRF report or pytest's output tells them; sorted."""
-    reports = seen.files_named("ctrf.json")
-    if reports:
-        return sorted({name for path in reports for name in _ctrf(path.read_bytes())})
-    output = _COLOURS.sub("", seen.verifier_output())
-    return sorted({m["test"] for line in _PYTEST_LINES for m in line.finditer(output)})
-
-
-def _ctrf(content: bytes) -> list[str]:
-    try:
-        tests = json.loads(content)["results"]["tests"]
-        return [str(test["name"]) for test in tests if test["status"] == "passed"]
-    except (ValueError, KeyError, TypeError):
-        return []
+from rackbench_tasks.test_results import TestStatus
 
 
 def _judge(case: Case) -> list[Finding]:
@@ -46,7 +20,11 @@ def _judge(case: Case) -> list[Finding]:
         text = f"doing nothing was not unsolved with reward 0: {seen.words()}"
         return [Finding(CheckName.IDLE, Level.ERROR, text, seen.evidence())]
     allowed = case.allowances.passes_idle
-    passed = [name for name in passed_tests(seen) if not _matches(name, allowed)]
+    passed = [
+        name
+        for name, status in seen.result.tests.items()
+        if status == TestStatus.PASSED and not _matches(name, allowed)
+    ]
     if not passed:
         return []
     text = (
@@ -57,7 +35,10 @@ def _judge(case: Case) -> list[Finding]:
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) or name.endswith(f"::{pattern}") for pattern in patterns)
+    return any(
+        name == pattern or name.endswith(f"::{pattern}") or fnmatchcase(name, pattern)
+        for pattern in patterns
+    )
 
 
 CHECK = Check(CheckName.IDLE, idle, _judge)

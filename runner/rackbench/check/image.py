@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 
 from rackbench.check.case import Case, Check
@@ -15,8 +16,13 @@ _SHOWN = 20
 # What programs write about themselves: it differs from build to build, and no task depends on it.
 _NOISE = (
     "var/log/*", "var/cache/*", "var/lib/apt/*", "var/lib/dpkg/*-old", "etc/*-", "etc/shadow",
-    "etc/machine-id", "root/.cache/*", "tmp/*", "*/__pycache__/*", "*.pyc",
+    "etc/machine-id", "var/lib/dbus/machine-id", "root/.cache/*", "root/.npm/*", "tmp/*", "*/__pycache__/*", "*.pyc",
 )  # fmt: skip
+_NO_NETWORK = re.compile(
+    r"resolv|unreachable|connection (?:refused|timed out|reset)|name or service not known"
+    r"|failed to fetch|no route to host|getaddrinfo|max retries exceeded|i/o timeout",
+    re.IGNORECASE,
+)
 _GIT = ("*/.git/*", ".git/*")
 
 
@@ -38,8 +44,11 @@ def _judge_rebuild(case: Case) -> list[Finding]:
         why = look.problem if look else "no attempt came to have an image"
         return [Finding(CheckName.REBUILD, Level.NOTE, f"the image was not built again: {why}")]
     if look.rebuild_problem:
-        text = "the image cannot be built again without a cache"
         lines = tuple(look.rebuild_problem.splitlines())
+        if _NO_NETWORK.search(look.rebuild_problem):
+            text = "the image was not built again: its recipe needs the network (--no-rebuild)"
+            return [Finding(CheckName.REBUILD, Level.WARNING, text, lines)]
+        text = "the image cannot be built again without a cache"
         return [Finding(CheckName.REBUILD, Level.ERROR, text, lines)]
     if look.rebuilt is None:
         text = "there is nothing to build again: the task names a finished image"

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from rackbench.check.answer import Answer, ImageLook, Kind
+from rackbench.check.answer import CODE, Answer, ImageLook, Kind
 from rackbench.check.case import Case, Check
 from rackbench.check.finding import CheckName, Finding, Level
 from rackbench.check.layers import Entry, ImageFiles
@@ -26,7 +26,7 @@ _SHARE = 0.8
 _LINES = 3
 _LONE_BYTES = 40
 _SHOWN = 20
-_CODE = {Kind.PRODUCED, Kind.SOLUTION}
+_WRITTEN = {Kind.PRODUCED, Kind.SOLUTION}
 _EXACT = {
     Kind.PRODUCED: Level.ERROR,
     Kind.SOLUTION: Level.ERROR,
@@ -41,7 +41,7 @@ _HOW = {
         "[metadata.check] reachable if finding it is the task"
     ),
     Level.WARNING: "parts of the tests or of the answer may be found where the agent works",
-    Level.NOTE: "data of the tests are in the image too; fine if they are the task's input",
+    Level.NOTE: "data of the tests or of the answer are in the image too; fine if it is the input",
 }
 
 
@@ -100,7 +100,7 @@ def _in_files(look: ImageLook) -> Iterator[_Leak]:
             continue
         for path in by_digest.get(answer.digest, ()):
             yield _Leak(_EXACT[answer.kind], f"/{path}", f"the same as {answer.name}")
-        if answer.kind in _CODE:
+        if answer.kind in _WRITTEN:
             yield from _alike(answer, before.lines, with_lines)
 
 
@@ -108,8 +108,10 @@ def _alike(
     answer: Answer, before: AbstractSet[bytes], texts: Iterable[tuple[str, Entry]]
 ) -> Iterator[_Leak]:
     own = answer.lines - before
-    # A file that the reference makes may be drawn from an input, line by line.
-    level = Level.ERROR if answer.kind is Kind.SOLUTION else Level.WARNING
+    if answer.kind is Kind.SOLUTION:
+        level = Level.ERROR
+    else:  # data may be drawn from an input, line by line
+        level = Level.WARNING if answer.name.endswith(CODE) else Level.NOTE
     for path, entry in texts:
         if entry.digest != answer.digest and f"/{path}" != answer.name and _holds(entry.lines, own):
             shared = len(entry.lines & own)
@@ -134,7 +136,7 @@ def _in_blob(path: str, blob: Blob, answer: Answer, before: AbstractSet[bytes]) 
     if blob.digest == answer.digest:
         level = Level.WARNING if answer.kind is Kind.DATA else _EXACT[answer.kind]
         yield _Leak(level, place, f"the same as {answer.name}")
-    elif answer.kind in _CODE and _holds(blob.lines, own):
+    elif answer.kind in _WRITTEN and _holds(blob.lines, own):
         shared = len(blob.lines & own)
         yield _Leak(Level.ERROR, place, f"holds {shared} of {len(own)} lines of {answer.name}")
 

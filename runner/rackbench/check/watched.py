@@ -60,7 +60,10 @@ class WatchedOracle:
 
 
 async def _visible(sandbox: Sandbox) -> list[str]:
-    script = "find /tests /oracle /logs/verifier -type f -readable 2>/dev/null | head -n 20"
+    script = (
+        "find /tests /oracle /logs/verifier -type f 2>/dev/null | head -n 20 | "
+        'while read -r path; do [ -r "$path" ] && echo "$path"; done'
+    )
     seen = await sandbox.run(Command(["sh", "-c", script], timeout_seconds=_SECONDS))
     return [line for line in seen.text.splitlines() if line.startswith("/")]
 
@@ -68,8 +71,10 @@ async def _visible(sandbox: Sandbox) -> list[str]:
 async def _changed_paths(sandbox: Sandbox) -> list[str]:
     pruned = [f"-path {path}" for path in _NOT_ITS_WORK] + [f"-name {name}" for name in _DERIVED]
     script = (
+        # Copies may carry an old time of change; not every find can tell the other.
+        f"newer=-cnewer; find / -maxdepth 0 -cnewer {_MARK} >/dev/null 2>&1 || newer=-newer; "
         f"find / -xdev \\( {' -o '.join(pruned)} \\) -prune -o "
-        f"-type f -cnewer {_MARK} ! -path {_MARK} -print 2>/dev/null | sort"
+        f"-type f $newer {_MARK} ! -path {_MARK} -print 2>/dev/null | sort"
     )
     seen = await sandbox.run(
         Command(["sh", "-c", script], user="0", cwd="/", timeout_seconds=_SECONDS)

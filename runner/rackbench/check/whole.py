@@ -9,16 +9,17 @@ from typing import Any
 
 from rackbench.check import forging, idle, image, leaks, mutants, network, reference
 from rackbench.check.case import Case, Check, Seen
-from rackbench.check.finding import CheckedTask, CheckName
+from rackbench.check.finding import CheckedTask, CheckName, Finding, Level
 from rackbench.check.looking import Inspected, look_into
 from rackbench.check.options import CheckOptions, allowances_of
 from rackbench.check.variant import Variant
 from rackbench.check.watched import WatchedOracle
 from rackbench.errors import Exit
 from rackbench.launch import plan_values, start_run
-from rackbench.plan import Plan, PlannedArm, Trial, unsupported
+from rackbench.plan import Plan, PlannedArm, Trial
 from rackbench.progress import Observer
 from rackbench.sandbox.docker import docker_sandboxes
+from rackbench_results.outcomes import Outcome
 from rackbench_results.store import RunFolder, write_json
 from rackbench_tasks import Task
 
@@ -80,9 +81,6 @@ def run_attempts(path: Path, options: CheckOptions, *, observer: Observer) -> At
         allowances_of(task)  # what is wrong with them is told before anything starts
     variants = {task.id: _variants(task, checks) for task in plan.tasks}
     plan = _with_variants(plan, variants)
-    if not plan.trials:
-        folder = RunFolder(Path())
-        return Attempts(plan, folder, variants, interrupted=False)
     finished = start_run(plan, values, beside=Path.cwd(), observers=[observer])
     return Attempts(
         plan, finished.folder, variants, interrupted=finished.exit_code is Exit.INTERRUPTED
@@ -146,8 +144,6 @@ def _values(path: Path, options: CheckOptions) -> dict[str, Any]:
 
 
 def _variants(task: Task, checks: Sequence[Check]) -> dict[str, Variant]:
-    if unsupported(task):
-        return {}
     wanted: dict[str, Variant] = {}
     for check in checks:
         for variant in check.variants(task):
@@ -190,9 +186,20 @@ def _inspected(task: Task, seen: Mapping[str, Seen]) -> Inspected | None:
     return Inspected(task, image_id, watched)
 
 
+def _impossible(case: Case) -> tuple[Finding, ...]:
+    """One finding instead of many, where this machine cannot run the task at all."""
+    for seen in case.attempts.values():
+        if seen.result.outcome is Outcome.UNSUPPORTED:
+            text = f"the task cannot be run here, so nothing is proved: {seen.words()}"
+            return (Finding(CheckName.REFERENCE, Level.ERROR, text),)
+    return ()
+
+
 def _judged(case: Case) -> CheckedTask:
     checks = _checks(case.options)
-    findings = tuple(finding for check in checks for finding in check.judge(case))
+    findings = _impossible(case) or tuple(
+        finding for check in checks for finding in check.judge(case)
+    )
     return CheckedTask(
         task=case.task.name,
         folder=str(case.task.folder),

@@ -18,7 +18,6 @@ from rackbench_results.summary import Summary
 from rackbench_results.table import safe_text, summary_table, trials_table
 
 if TYPE_CHECKING:
-    from rackbench.check import CheckedTask
     from rackbench.launch import Finished
     from rackbench.plan import Plan
 
@@ -186,32 +185,6 @@ def cleaned(*, containers: Sequence[str], processes: Sequence[int], json: bool) 
         _json({"containers": list(containers), "processes": list(processes)})
         return
     print(f"removed {len(containers)} containers and {len(processes)} processes of dead runs")
-
-
-def checked(tasks: Sequence[CheckedTask], *, json: bool) -> None:
-    """What was proved of each task."""
-    if json:
-        _json(
-            [
-                {
-                    "task": task.task,
-                    "proved": task.proved,
-                    "oracle": list(task.oracle),
-                    "nop": list(task.nop),
-                    "problems": list(task.problems),
-                }
-                for task in tasks
-            ]
-        )
-        return
-    out = _data()
-    for task in tasks:
-        mark = Text("ok     ", style="green") if task.proved else Text("FAILED ", style="red")
-        out.print(mark + safe_text(task.task))
-        for problem in task.problems:
-            out.print(Text("       ") + safe_text(problem))
-    proved = sum(task.proved for task in tasks)
-    print(f"{proved} of {len(tasks)} tasks proved")
 
 
 def _cut(text: str) -> Text:

@@ -78,7 +78,8 @@ def check(
 
 def _render(report: CheckReport, *, json: bool) -> None:
     if json:
-        print(jsonlib.dumps(report.record(), indent=2, ensure_ascii=False))
+        text = jsonlib.dumps(report.record(), indent=2, ensure_ascii=False)
+        print(text.encode(errors="replace").decode())  # names of files need not be text
         return
     for task in report.tasks:
         _render_task(task)

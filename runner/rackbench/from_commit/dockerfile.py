@@ -77,8 +77,10 @@ def with_wheels(wheels: Sequence[str], *, without: Sequence[str]) -> list[str]:
         "# Chosen when the task was made: building needs no network, and gives the same again.",
         f"COPY {WHEELS}/ {_WHEELS_THERE}/",
         *([f"RUN rm -rf {copies}"] if copies else []),
-        f"RUN PYTHONDONTWRITEBYTECODE=1 python3 {_WHEELS_THERE}/{pip}/pip install --quiet "
-        f"{_PIP_OPTIONS} {_WHEELS_THERE}/*.whl && rm -rf {_WHEELS_THERE}",
+        (
+            f"RUN PYTHONDONTWRITEBYTECODE=1 python3 {_WHEELS_THERE}/{pip}/pip install --quiet "
+            f"{_PIP_OPTIONS} {_WHEELS_THERE}/*.whl && rm -rf {_WHEELS_THERE}"
+        ),
     ]
 
 
@@ -94,9 +96,9 @@ def with_command(command: str) -> list[str]:
     return [f"RUN {' && '.join(line for line in command.splitlines() if line.strip())}"]
 
 
-def finished(user: str | None, workdir: str) -> list[str]:
+def finished(user: str, workdir: str) -> list[str]:
     """Give the work tree to the user of the image, where that is not root."""
-    if user in (None, "root", "0"):
+    if user in ("", "root", "0"):
         return []
     return [f"RUN chown -R {user} {workdir}", f"USER {user}"]
 

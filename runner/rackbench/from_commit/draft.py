@@ -15,7 +15,9 @@ _TRAILER = re.compile(
 )
 _REFERENCE = re.compile(r"\s*\((?:GH-|gh-)?#\d+\)|^(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?)?:?\s*"
                         r"#\d+\.?$", re.IGNORECASE)  # fmt: skip
-_PREFIX = re.compile(r"^(?:fix|feat|bug|bugfix|chore|refactor|perf)(?:\([^)]*\))?!?:\s*", re.IGNORECASE)
+_PREFIX = re.compile(
+    r"^(?:fix|feat|bug|bugfix|chore|refactor|perf)(?:\([^)]*\))?!?:\s*", re.IGNORECASE
+)
 _TEST_WORDS = re.compile(
     r"\b(?:add|adds|added|update[sd]?|extend(?:s|ed)?|new|fix(?:es|ed)?|write|with)\b[^.]*\btests?\b",
     re.IGNORECASE,

@@ -53,14 +53,16 @@ class _Start:
 async def write_environment(
     fix: Fix, request: Request, folder: Path, *, sandboxes: DockerSandboxes, by_pytest: bool
 ) -> Environment:
-    """Write a task's `environment` folder.
+    """Fill a task's `environment` folder.
 
     Raises UsageError, ImageError.
     """
-    folder.mkdir(parents=True)
     start = _start(fix, request)
     cut = await to_thread.run_sync(write_cut, fix, folder / lines_of.ARCHIVE)
-    notes = [*start.notes, *(f"submodule {path}: its content is left out" for path in cut.submodules)]
+    notes = [
+        *start.notes,
+        *(f"submodule {path}: its content is left out" for path in cut.submodules),
+    ]
     if start.dockerfile is not None and start.context is not None:
         notes += await to_thread.run_sync(_write_context, folder, start.context)
     probed = await _probe(start, folder, sandboxes)
@@ -74,13 +76,12 @@ async def write_environment(
     project = read_project(fix.repository, fix.parent)
     automatic = by_pytest and start.dockerfile is None and not request.install
     if automatic or request.packages:
-        if probed.interpreter is None:
+        interpreter = probed.interpreter
+        if interpreter is None:
             raise UsageError(f"{start.origin} has no python3, which the tests are run by")
         wanted = [*(project.requirements if automatic else ()), *request.packages]
         wheels = await to_thread.run_sync(
-            lambda: download(
-                wanted, probed.interpreter, folder / lines_of.WHEELS, without=project.name
-            )
+            lambda: download(wanted, interpreter, folder / lines_of.WHEELS, without=project.name)
         )
         lines += lines_of.with_wheels(wheels, without=_own_names(fix, project))
         if automatic:
@@ -183,4 +184,3 @@ def _own_names(fix: Fix, project: PythonProject) -> Sequence[str]:
     } - {"tests", "test", "docs", "examples"}
     names = [project.name, project.name.replace("-", "_")] if project.name else []
     return sorted({*names, *modules})
-

@@ -7,7 +7,17 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 TEST_FOLDERS = frozenset(
-    {"test", "tests", "testing", "__tests__", "spec", "specs", "t", "unittests", "integration_tests"}
+    {
+        "test",
+        "tests",
+        "testing",
+        "__tests__",
+        "spec",
+        "specs",
+        "t",
+        "unittests",
+        "integration_tests",
+    }
 )
 CONTROL_FILES = frozenset(
     {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from anyio import to_thread
 
@@ -40,8 +41,7 @@ async def probe(sandboxes: DockerSandboxes, wanted: Build | str) -> Probed:
     Raises UsageError where there is no such image and it cannot be made.
     """
     image = await ensure(sandboxes, wanted)
-    about = await to_thread.run_sync(lambda: sandboxes.api.inspect_image(image.id))
-    config = about.get("Config") or {}
+    config = await to_thread.run_sync(lambda: _config(sandboxes, image))
     async with sandboxes.start(container_spec(image), on_teardown_error=_ignore) as container:
         done = await container.run(Command(["sh", "-c", _PROBE], cwd="/", timeout_seconds=60))
     words = [line.split() for line in done.text.splitlines()]
@@ -81,6 +81,11 @@ def container_spec(image: Image) -> ContainerSpec:
         processes=_PROCESSES,
         user=image.user or "0",
     )
+
+
+def _config(sandboxes: DockerSandboxes, image: Image) -> dict[str, Any]:
+    about = sandboxes.api.inspect_image(image.id)  # type: ignore[no-untyped-call]
+    return about.get("Config") or {}
 
 
 def _ignore(_: str) -> None:

@@ -19,6 +19,10 @@ _REQUIREMENT_FILES = tuple(
     for name in ("tests", "test", "testing", "test-requirements", "requirements-test")
 )
 _SETUPTOOLS = ("setuptools", "wheel")
+# Often listed beside what tests need, large, and never imported by a test.
+_NO_TEST_TOOLS = frozenset(
+    {"black", "flake8", "isort", "nox", "pre-commit", "pylint", "ruff", "tox", "tox-uv"}
+)
 _NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?")
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
 
@@ -40,7 +44,8 @@ class PythonProject:
     @property
     def requirements(self) -> tuple[str, ...]:
         """All of them, with pytest."""
-        wanted = [*self.build, *self.runtime, *self.tests]
+        tests = [text for text in self.tests if normalised(text) not in _NO_TEST_TOOLS]
+        wanted = [*self.build, *self.runtime, *tests]
         if not any(normalised(text) == "pytest" for text in wanted):
             wanted.append("pytest")
         return tuple(dict.fromkeys(wanted))

@@ -156,7 +156,9 @@ def run_git(
         raise PrerequisiteError("there is no `git` program here; install it") from error
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()[-_LAST_CHARACTERS:]
-        raise UsageError(f"git {' '.join(arguments[:2])} in {at} ended with {done.returncode}: {said}")
+        raise UsageError(
+            f"git {' '.join(arguments[:2])} in {at} ended with {done.returncode}: {said}"
+        )
     return done.stdout
 
 

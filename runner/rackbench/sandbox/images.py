@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import anyio
@@ -15,20 +13,18 @@ import anyio.to_thread
 import docker
 import docker.errors
 
-from rackbench.sandbox import owner
+from rackbench.sandbox.building import ImageError, build, pull
 from rackbench.sandbox.engine import explained
+from rackbench.sandbox.image_names import ImageMap, is_id
+from rackbench.sandbox.recipe import Recipe, read_recipe
 from rackbench_tasks import Build, folder_digest
+
+__all__ = ["Image", "ImageError", "Images"]
 
 T = TypeVar("T")
 
-_FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)", re.IGNORECASE | re.MULTILINE)
-_BUILDKIT_ONLY = re.compile(r"^\s*RUN\s+.*--mount=|<<-?['\"]?\w+", re.MULTILINE)
 _REPOSITORY = "rackbench/task"
-_LAST_LINES = 12
-
-
-class ImageError(RuntimeError):
-    """An image could not be built or pulled: the attempt is void."""
+_MAPPED = "rackbench/mapped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +36,26 @@ class Image:
     user: str
     architecture: str
     size_bytes: int
+    mapped: Mapping[str, str] = field(default_factory=dict)
+    """By the names that its task has for images, the ids that the image map put in their place."""
+    notes: tuple[str, ...] = ()
+    """What of its recipe was not followed."""
 
 
 class Images:
     """Finds, builds and pulls; the same content is worked on once at a time."""
 
-    def __init__(self, api: docker.APIClient, *, builds_at_once: int) -> None:
+    def __init__(
+        self,
+        api: docker.APIClient,
+        *,
+        builds_at_once: int,
+        image_map: Mapping[str, str] | None = None,
+    ) -> None:
         self._api = api
+        self._map = ImageMap(image_map or {})
         self._builds = anyio.CapacityLimiter(builds_at_once)
+        self._pulls = anyio.CapacityLimiter(1)
         self._locks: dict[str, anyio.Lock] = {}
 
     async def ensure(
@@ -58,24 +66,37 @@ class Images:
         Raises ImageError.
         """
         if isinstance(wanted, str):
-            name = wanted
-        else:
-            name = await self._thread(lambda: self.tag_of(wanted))
-        async with self._locks.setdefault(name, anyio.Lock()):
-            if image := await self._thread(lambda: self.find(name)):
-                return image
-            on_build(name)
-            with anyio.move_on_after(timeout_seconds):
-                return await self._make(wanted, name)
-            message = f"image {name} was not ready after {timeout_seconds:g} s"
-            raise ImageError(message)
+            return await self._named(wanted, timeout_seconds, on_build)
+        recipe = await self._thread(lambda: _recipe(wanted))
+        for base in recipe.pullable:
+            await self._named(base, timeout_seconds, on_build)
+        tag = await self._thread(lambda: self._tag(recipe))
+
+        async def make() -> None:
+            names = await self._thread(lambda: self._local_names(recipe))
+            async with self._builds:
+                await build(self._api, recipe, tag, names=names, seconds=timeout_seconds)
+
+        with explained(f"building {wanted.context}"):
+            image = await self._made(tag, make, timeout_seconds, on_build)
+        return replace(image, mapped=await self._mapped(recipe.images), notes=recipe.notes)
 
     def find(self, name: str) -> Image | None:
-        """An image that the engine already has."""
+        """An image that the engine already has.
+
+        Raises ImageError where the image map has a name for it, which the engine has not.
+        """
+        local = self._map.get(name)
         try:
-            found = self._api.inspect_image(name)  # type: ignore[no-untyped-call]
+            found = self._api.inspect_image(local or name)  # type: ignore[no-untyped-call]
         except docker.errors.ImageNotFound:
-            return None
+            if local is None:
+                return None
+            message = (
+                f"image {name} is {local} by the image map, and that is not on this machine; "
+                "load its archive with `rackbench task images load`"
+            )
+            raise ImageError(message) from None
         config = found.get("Config") or {}
         return Image(
             id=found["Id"],
@@ -84,12 +105,15 @@ class Images:
             size_bytes=int(found.get("Size") or 0),
         )
 
-    def tag_of(self, build: Build) -> str:
+    def tag_of(self, wanted: Build) -> str:
         """A tag that names the content: every file of the context, the recipe, the base images."""
-        dockerfile = _dockerfile(build)
-        bases = {name: self._id_of(name) for name in _FROM.findall(dockerfile)}
-        recipe = [build.dockerfile, sorted(build.args.items()), build.target]
-        content = json.dumps([folder_digest(build.context), recipe, bases], sort_keys=True)
+        return self._tag(_recipe(wanted))
+
+    def _tag(self, recipe: Recipe) -> str:
+        bases = {name: self._id_of(name) for name in recipe.images}
+        made = recipe.build
+        how = [made.dockerfile, sorted(made.args.items()), made.target]
+        content = json.dumps([folder_digest(made.context), how, bases], sort_keys=True)
         return f"{_REPOSITORY}:{hashlib.sha256(content.encode()).hexdigest()[:32]}"
 
     def _id_of(self, name: str) -> str | None:
@@ -97,81 +121,67 @@ class Images:
             image = self.find(name)
         return image.id if image else None
 
-    async def _make(self, wanted: Build | str, name: str) -> Image:
-        async with self._builds:
-            if isinstance(wanted, str):
-                await self._thread(lambda: self._pull(name), abandon=True)
-            elif _BUILDKIT_ONLY.search(_dockerfile(wanted)):
-                await self._build_with_buildkit(wanted, name)
-            else:
-                await self._thread(lambda: self._build(wanted, name), abandon=True)
-        image = await self._thread(lambda: self.find(name))
+    def _local_names(self, recipe: Recipe) -> dict[str, str]:
+        """What a Dockerfile must say for the map to hold; an id needs a name for that."""
+        names: dict[str, str] = {}
+        for name in recipe.images:
+            local = self._map.get(name)
+            if local is not None and is_id(local):
+                tag = local.removeprefix("sha256:")[:32]
+                self._api.tag(local, _MAPPED, tag)
+                local = f"{_MAPPED}:{tag}"
+            if local is not None:
+                names[name] = local
+        return names
+
+    async def _mapped(self, names: tuple[str, ...]) -> dict[str, str]:
+        found = {}
+        for name in names:
+            if self._map.get(name) and (image := await self._thread(lambda n=name: self.find(n))):  # type: ignore[misc]
+                found[name] = image.id
+        return found
+
+    async def _named(
+        self, name: str, timeout_seconds: float, on_build: Callable[[str], None]
+    ) -> Image:
+        async def make() -> None:
+            async with self._pulls:
+                await self._thread(lambda: pull(self._api, name), abandon=True)
+
+        image = await self._made(name, make, timeout_seconds, on_build)
+        return replace(image, mapped={name: image.id} if self._map.get(name) else {})
+
+    async def _made(
+        self,
+        name: str,
+        make: Callable[[], Awaitable[None]],
+        timeout_seconds: float,
+        on_build: Callable[[str], None],
+    ) -> Image:
+        """An image by its name, made where it is not there yet."""
+        async with self._locks.setdefault(name, anyio.Lock()):
+            if image := await self._thread(lambda: self.find(name)):
+                return image
+            on_build(name)
+            with anyio.move_on_after(timeout_seconds) as scope:
+                await make()
+            if scope.cancelled_caught:
+                message = f"image {name} was not ready after {timeout_seconds:g} s"
+                raise ImageError(message)
+            image = await self._thread(lambda: self.find(name))
         if image is None:
             message = f"image {name} was made, and is not there: is another program pruning?"
             raise ImageError(message)
         return image
-
-    def _pull(self, name: str) -> None:
-        try:
-            self._api.pull(name)
-        except docker.errors.APIError as error:
-            message = (
-                f"image {name} is not on this machine and could not be pulled: "
-                f"{error.explanation}; load it from a file with `docker load`"
-            )
-            raise ImageError(message) from error
-
-    def _build(self, build: Build, tag: str) -> None:
-        said: list[str] = []
-        try:
-            # The engine reports a failed build inside a successful answer.
-            for line in self._api.build(
-                path=str(build.context),
-                dockerfile=build.dockerfile,
-                buildargs=dict(build.args),
-                target=build.target,
-                tag=tag,
-                labels={"rackbench.image": "task", owner.OWNER: "shared"},
-                rm=True,
-                forcerm=True,
-                decode=True,
-            ):
-                said.append(str(line.get("stream", "")).rstrip())
-                if "error" in line:
-                    _refuse(build, line["error"], said)
-        except (docker.errors.DockerException, TypeError) as error:
-            _refuse(build, str(getattr(error, "explanation", None) or error), said)
-
-    async def _build_with_buildkit(self, build: Build, tag: str) -> None:
-        """Heredocs and mounts need BuildKit, which only the engine's own client speaks."""
-        arguments = [x for pair in build.args.items() for x in ("--build-arg", "=".join(pair))]
-        if build.target:
-            arguments += ["--target", build.target]
-        arguments += ["-f", str(build.context / build.dockerfile), str(build.context)]
-        built = await anyio.run_process(
-            ["docker", "build", "--label", "rackbench.image=task", "-t", tag, *arguments],
-            check=False,
-            env={**os.environ, "DOCKER_BUILDKIT": "1"},
-        )
-        if built.returncode:
-            _refuse(build, f"exit {built.returncode}", built.stderr.decode().splitlines())
 
     async def _thread(self, call: Callable[[], T], *, abandon: bool = False) -> T:
         with explained("asking the engine for an image"):
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=abandon)
 
 
-def _refuse(build: Build, error: str, said: list[str]) -> None:
-    lines = [line for line in said if line][-_LAST_LINES:]
-    message = f"building {build.context} failed: {error.strip()}" + "".join(
-        f"\n  {line}" for line in lines
-    )
-    raise ImageError(message)
-
-
-def _dockerfile(build: Build) -> str:
+def _recipe(wanted: Build) -> Recipe:
     try:
-        return (build.context / build.dockerfile).read_text(errors="replace")
+        return read_recipe(wanted)
     except OSError as error:
-        message = f"{build.context / build.dockerfile}: cannot be read: {error.strerror}"
+        message = f"{wanted.context / wanted.dockerfile}: cannot be read: {error.strerror}"
         raise ImageError(message) from error

@@ -5,6 +5,7 @@ Unknown keys are reported by `unknown_keys`, so the models themselves let them p
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, StrictBool
@@ -83,6 +84,14 @@ def _absolute(value: object) -> object:
         raise ValueError("an absolute path")
     return value
 
+
+def _folder_name(value: object) -> object:
+    if isinstance(value, str) and not _FOLDER_NAME.fullmatch(value):
+        raise ValueError("the name of a folder below steps/")
+    return value
+
+
+_FOLDER_NAME = re.compile(r"(?!\.{0,2}$)[^/\\\x00-\x1f\x7f]*[^/\\\x00-\x1f\x7f\s]")
 
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Positive = Annotated[Number, Field(gt=0)]
@@ -224,7 +233,7 @@ class RawSolution(_Raw):
 class RawStep(_Raw):
     """One of `[[steps]]`."""
 
-    name: Text
+    name: Annotated[Text, BeforeValidator(_folder_name)]
     agent: RawAgent = RawAgent()
     verifier: RawVerifier = RawVerifier()
     min_reward: Annotated[dict[str, Number], BeforeValidator(_reward_alone)] = Field(

@@ -58,13 +58,15 @@ def _command_variant(table: dict[str, Any], verifier: dict[str, Any], findings: 
         "and the reward is 1 if it exits with 0",
         key="verifier.command",
     )
-    _move(verifier, "timeout_seconds", (verifier, "verifier.timeout_sec"), findings)
+    seconds = "verifier.timeout_seconds"
+    _move((verifier, seconds), (verifier, "verifier.timeout_sec"), findings)
     environment = table.get("environment")
     if isinstance(environment, dict):
-        _move(environment, "image", (environment, "environment.docker_image"), findings)
+        image, seconds = "environment.image", "environment.timeout_seconds"
+        _move((environment, image), (environment, "environment.docker_image"), findings)
         agent = table.setdefault("agent", {})
         if isinstance(agent, dict):
-            _move(environment, "timeout_seconds", (agent, "agent.timeout_sec"), findings)
+            _move((environment, seconds), (agent, "agent.timeout_sec"), findings)
 
 
 def _step_variant(step: dict[str, Any], at: str, findings: Findings) -> None:
@@ -80,17 +82,15 @@ def _step_variant(step: dict[str, Any], at: str, findings: Findings) -> None:
         del step["id"]
         agent = step.setdefault("agent", {})
         if isinstance(agent, dict):
-            _move(step, "timeout_sec", (agent, f"{at}.agent.timeout_sec"), findings)
+            _move((step, f"{at}.timeout_sec"), (agent, f"{at}.agent.timeout_sec"), findings)
 
 
 def _move(
-    table: dict[str, Any],
-    key: str,
-    target: tuple[dict[str, Any], str],
-    findings: Findings,
+    source: tuple[dict[str, Any], str], target: tuple[dict[str, Any], str], findings: Findings
 ) -> None:
-    home, path = target
-    name = path.rpartition(".")[2]
+    """Take a key over into the table and by the name that are Harbor's; both by their paths."""
+    (table, old), (home, new) = source, target
+    key, name = old.rpartition(".")[2], new.rpartition(".")[2]
     if key in table and name not in home:
         home[name] = table.pop(key)
-        findings.warning(f"{key!r} is read as {path!r}", key=path)
+        findings.warning(f"{old!r} is read as {new!r}", key=old)

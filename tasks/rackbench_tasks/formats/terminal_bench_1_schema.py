@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, Strict, StrictBool
 
 from rackbench_tasks.keys import Limits
 
@@ -14,12 +14,7 @@ LIMITS = Limits(
 )
 
 
-def _seconds(value: object) -> object:
-    # YAML reads `1e3` as text and 900 as a whole number; both are meant as seconds.
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Positive = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False), BeforeValidator(_seconds)]
+Positive = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
 
 
 class _Raw(BaseModel):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
 import io
 import lzma
@@ -15,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Protocol, Self
 
 from rackbench_tasks.problem import TaskError
 from rackbench_tasks.sources.places import keeping, kept
@@ -107,7 +109,7 @@ class _Unpacking:
             while piece := content.read(_PIECE_BYTES):
                 self.seen_bytes += len(piece)
                 if self.seen_bytes > self.bounds.total_bytes:
-                    raise self.refused(f"it holds more than {self.bounds.total_bytes} bytes")
+                    raise self.too_large()
                 file.write(piece)
         (self.folder / path).chmod(0o755 if mode & stat.S_IXUSR else 0o644)
 
@@ -126,35 +128,96 @@ class _Unpacking:
             self.make_folder(path.parent)
             (self.folder / path).symlink_to(target)
 
+    def too_large(self) -> TaskError:
+        return self.refused(f"it holds more than {self.bounds.total_bytes} bytes")
+
     def refused(self, why: str) -> TaskError:
         return TaskError(f"{self.archive}: is not unpacked: {why}")
 
 
 def _untar(unpacking: _Unpacking) -> None:
-    with _tar(unpacking.archive) as tar:
-        for member in tar:
-            path = unpacking.path_of(member.name)
-            if member.isdir():
-                unpacking.make_folder(path)
-            elif member.issym():
-                unpacking.add_link(path, member.linkname)
-            elif member.islnk():
-                # A file of its own: two tasks must not share what one of them changes.
-                twin = unpacking.folder / unpacking.path_of(member.linkname)
-                with twin.open("rb") as content:
-                    unpacking.write(path, content, mode=twin.stat().st_mode)
-            elif member.isfile():
-                unpacking.write(path, tar.extractfile(member) or io.BytesIO(), mode=member.mode)
-            else:
-                raise unpacking.refused(f"the entry {member.name!r} is no file, folder or link")
+    with _decompressed(unpacking.archive) as content:
+        stream = _Stream(content, unpacking)
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as tar:
+            for member in tar:
+                _take(member, tar, unpacking)
+        stream.expect_end()
+
+
+def _take(member: tarfile.TarInfo, tar: tarfile.TarFile, unpacking: _Unpacking) -> None:
+    path = unpacking.path_of(member.name)
+    if member.isdir():
+        unpacking.make_folder(path)
+    elif member.issym():
+        unpacking.add_link(path, member.linkname)
+    elif member.islnk():
+        # A file of its own: two tasks must not share what one of them changes.
+        twin = unpacking.folder / unpacking.path_of(member.linkname)
+        with twin.open("rb") as content:
+            unpacking.write(path, content, mode=twin.stat().st_mode)
+    elif member.isfile():
+        unpacking.write(path, tar.extractfile(member) or io.BytesIO(), mode=member.mode)
+    else:
+        raise unpacking.refused(f"the entry {member.name!r} is no file, folder or link")
+
+
+class _Member(tarfile.TarInfo):
+    """An entry whose long name or attributes, which are read into memory, are not too long."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        member = super().frombuf(buf, encoding, errors)
+        is_about_another = not (
+            member.isfile() or member.isdir() or member.issym() or member.islnk()
+        )
+        if is_about_another and member.size > _PIECE_BYTES:
+            raise tarfile.ReadError(f"{member.size} bytes about one entry")
+        return member
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class _Stream(io.RawIOBase):
+    """The bytes of a tar, counted; its end is looked at, since tarfile takes a part for the whole."""
+
+    def __init__(self, content: _Readable, unpacking: _Unpacking) -> None:
+        self._content = content
+        self._unpacking = unpacking
+        self._seen_bytes = 0
+        self._last = b""
+
+    def read(self, size: int = -1, /) -> bytes:
+        piece = self._content.read(size)
+        self._seen_bytes += len(piece)
+        if self._seen_bytes > self._unpacking.bounds.total_bytes:
+            raise self._unpacking.too_large()
+        self._last = (self._last + piece)[-tarfile.BLOCKSIZE :]
+        return piece
+
+    def expect_end(self) -> None:
+        while self.read(_PIECE_BYTES):
+            pass
+        if self._last.strip(b"\0"):
+            raise tarfile.ReadError("it is cut off")
+
+
+def _opened(archive: Path, name: str) -> gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File | IO[bytes]:
+    if name.endswith((".gz", ".tgz")):
+        return gzip.open(archive, "rb")
+    if name.endswith((".xz", ".txz")):
+        return lzma.open(archive, "rb")
+    return bz2.open(archive, "rb") if name.endswith(".bz2") else archive.open("rb")
 
 
 @contextmanager
-def _tar(archive: Path) -> Iterator[tarfile.TarFile]:
-    """A tar, read once from front to back; what Python does not decompress, a program does."""
-    if not archive.name.lower().endswith(".zst"):
-        with archive.open("rb") as file, tarfile.open(fileobj=file, mode="r|*") as tar:
-            yield tar
+def _decompressed(archive: Path) -> Iterator[_Readable]:
+    """The content of a file; what Python does not decompress, a program does."""
+    name = archive.name.lower()
+    if not name.endswith(".zst"):
+        with _opened(archive, name) as content:
+            yield content
         return
     if not shutil.which("zstd"):
         raise TaskError(
@@ -167,10 +230,12 @@ def _tar(archive: Path) -> Iterator[tarfile.TarFile]:
     ) as zstd:
         assert zstd.stdout is not None
         try:
-            with tarfile.open(fileobj=zstd.stdout, mode="r|") as tar:
-                yield tar
-        finally:
+            yield zstd.stdout
+        except BaseException:
             zstd.kill()
+            raise
+        if zstd.wait():
+            raise TaskError(f"{archive}: is damaged, or no archive: zstd cannot read it")
 
 
 def _unzip(unpacking: _Unpacking) -> None:

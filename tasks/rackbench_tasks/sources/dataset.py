@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, ValidationError
 
 from rackbench_tasks.files import read_text
 from rackbench_tasks.findings import Findings
@@ -49,7 +49,7 @@ class _File(_Lenient):
 
 class _Manifest(_Lenient):
     dataset: _Info
-    tasks: tuple[_Task, ...] = Field(min_length=1)
+    tasks: tuple[_Task, ...]
     files: tuple[_File, ...] = ()
 
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -39,16 +38,13 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class GitFailure(Exception):  # noqa: N818  # a failed command; callers decide what it means
+class GitFailure(Exception):  # noqa: N818  # callers decide whether it is an error
     """A git command that did not succeed."""
 
-    command: str
-    said: str
-    """The last lines of its error output."""
-
-    def __str__(self) -> str:
-        return f"git {self.command} said: {self.said or 'nothing'}"
+    def __init__(self, command: str, said: str) -> None:
+        super().__init__(f"git {command} said: {said or 'nothing'}")
+        self.said = said
+        """The last lines of its error output."""
 
 
 def git(arguments: Sequence[str], *, git_dir: Path | None = None, stdin: bytes = b"") -> bytes:

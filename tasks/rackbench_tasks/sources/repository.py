@@ -28,6 +28,7 @@ _NEXT = {
         "it needs the network once; or name a local copy by `mirror` or RACKBENCH_GIT_MIRRORS"
     ),
 }
+_SHOWN_NAMES = 30
 _logger = logging.getLogger(__name__)
 
 
@@ -160,7 +161,7 @@ def _no_such_ref(remote: str, ref: str) -> str:
         for name in _refs(remote, ("refs/tags/*",))
         if not name.endswith("^{}")
     }
-    hint = did_you_mean(ref, sorted(known)[:50]) if known else "it has no tags"
+    hint = did_you_mean(ref, sorted(known)[-_SHOWN_NAMES:]) if known else "it has no tags"
     if _PART_OF_COMMIT.fullmatch(ref):
         hint = "of a commit, give all digits"
     return f"there is no tag {ref!r}; {hint}"
@@ -192,15 +193,12 @@ def _check_path(git_dir: Path, repository: Repository, commit: str) -> None:
     path = PurePosixPath(repository.path)
     if not repository.path or _names(git_dir, commit, str(path)):
         return
-    parent = next(
-        above
-        for above in path.parents
-        if above == PurePosixPath() or _names(git_dir, commit, str(above))
-    )
-    there = _names(git_dir, commit, "" if parent == PurePosixPath() else f"{parent}/")
-    raise TaskError(
-        f"{repository}: has no {path}; {did_you_mean(path.name, [PurePosixPath(n).name for n in there][:50])}"
-    )
+    for above in path.parents:
+        at_top = above == PurePosixPath()
+        if there := _names(git_dir, commit, "" if at_top else f"{above}/"):
+            shown = ", ".join(there[:_SHOWN_NAMES]) + (" …" if len(there) > _SHOWN_NAMES else "")
+            raise TaskError(f"{repository}: has no {path}; there is: {shown}")
+    raise TaskError(f"{repository}: holds no file")
 
 
 def _names(git_dir: Path, commit: str, path: str) -> list[str]:

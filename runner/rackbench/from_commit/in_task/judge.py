@@ -11,20 +11,23 @@ import subprocess
 import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
 
 TESTS = Path("/tests")
 LOGS = Path("/logs/verifier")
 NOBODY = 65534
+# What the tests run must not be able to write the verdict.
+AS_NOBODY: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 KEPT = "every test that passed before still passes"
 CONTROLS = ("conftest.py", "pytest.ini", "pytest.toml", "sitecustomize.py", "usercustomize.py")
 
 
 def main() -> int:
-    """Put the tests in place, run them as nobody, and compare."""
+    """Put the tests in place, run them without any rights, and compare."""
     wanted = json.loads((TESTS / "expected.json").read_text())
     tree = Path(wanted["workdir"])
     if tree.is_symlink() or not tree.is_dir():
-        print(f"there is no folder {tree}")
+        say(f"there is no folder {tree}")
         return 1
     take_away(tree, wanted)
     put_in_place(TESTS / "files", tree)
@@ -35,16 +38,16 @@ def main() -> int:
     if wanted["pass_to_pass"]:
         rows.append((KEPT, not lost))
     for name in lost:
-        print(f"passed before and does not now: {name} ({found.get(name, 'not run')})")
+        say(f"passed before and does not now: {name} ({found.get(name, 'not run')})")
     for name, good in rows:
-        print(f"{'PASSED' if good else 'FAILED'} {name}")
+        say(f"{'PASSED' if good else 'FAILED'} {name}")
     report(rows)
     solved = bool(wanted["fail_to_pass"]) and all(good for _, good in rows)
     (LOGS / "reward.txt").write_text("1\n" if solved else "0\n")
     return 0
 
 
-def take_away(tree: Path, wanted: dict) -> None:  # type: ignore[type-arg]
+def take_away(tree: Path, wanted: dict[str, Any]) -> None:
     """Remove tests that the fix removed, and files that could steer the tests from outside."""
     for name in wanted["removed"]:
         clear(tree / name, tree)
@@ -53,13 +56,13 @@ def take_away(tree: Path, wanted: dict) -> None:  # type: ignore[type-arg]
         for name in names:
             path = Path(folder, name)
             if name.lstrip(".") in CONTROLS and path.relative_to(tree).as_posix() not in tracked:
-                print(f"removed {path}, which is no part of the project")
+                say(f"removed {path}, which is no part of the project")
                 path.unlink()
     for top in {tree, *(tree / name for name in wanted["import_folders"])}:
         for path in top.glob("*") if top.is_dir() else ():
             own = path.relative_to(tree).as_posix()
             if own not in wanted["top_names"] and path.stem.isidentifier() and shadows(path):
-                print(f"removed {path}, which hides a module of Python")
+                say(f"removed {path}, which hides a module of Python")
                 clear(path, tree)
 
 
@@ -94,7 +97,7 @@ def clear(target: Path, tree: Path) -> None:
             shutil.rmtree(path)
 
 
-def run_tests(tree: Path, wanted: dict) -> dict[str, str]:  # type: ignore[type-arg]
+def run_tests(tree: Path, wanted: dict[str, Any]) -> dict[str, str]:
     """What became of each test, by its id."""
     work = Path("/tmp/rackbench-tests")  # noqa: S108  # in a sandbox of its own
     shutil.rmtree(work, ignore_errors=True)
@@ -113,25 +116,18 @@ def run_tests(tree: Path, wanted: dict) -> dict[str, str]:  # type: ignore[type-
     }
     options = ["-p", "rackbench_report", "-p", "no:cacheprovider"]
     command = [*wanted["command"], *options, *wanted["files"]]
-    print(f"{' '.join(command)}", flush=True)
+    say(" ".join(command))
     with subprocess.Popen(
-        command, cwd=tree, env=env, start_new_session=True, preexec_fn=become_nobody if drop else None
+        command, cwd=tree, env=env, start_new_session=True, **(AS_NOBODY if drop else {})
     ) as tests:
         try:
             tests.wait(timeout=wanted["timeout_seconds"])
         except subprocess.TimeoutExpired:
-            print(f"the tests did not end within {wanted['timeout_seconds']} s")
+            say(f"the tests did not end within {wanted['timeout_seconds']} s")
             os.killpg(tests.pid, signal.SIGKILL)
     if drop:
         end_all_of_nobody()
     return outcomes(work / "report.jsonl")
-
-
-def become_nobody() -> None:
-    """What the tests run must not write the verdict."""
-    os.setgroups([])
-    os.setgid(NOBODY)
-    os.setuid(NOBODY)
 
 
 def end_all_of_nobody() -> None:
@@ -157,6 +153,12 @@ def outcomes(path: Path) -> dict[str, str]:
         if found.get(name, "passed") == "passed" or outcome == "failed":
             found[name] = outcome
     return found
+
+
+def say(text: str) -> None:
+    """A line for people."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def report(rows: list[tuple[str, bool]]) -> None:

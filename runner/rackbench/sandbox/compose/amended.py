@@ -97,6 +97,9 @@ def _service(
         made["networks"] = {"inner": {"aliases": aliases}}
         if networks.public:
             made["networks"]["public"] = {}
+        else:
+            # Nobody answers for outside names here; without this each lookup would wait 10 s.
+            made["dns_opt"] = ["timeout:1", "attempts:1"]
     if hostname := service.get("hostname"):
         made["hostname"] = hostname
     limits = ((service.get("deploy") or {}).get("resources") or {}).get("limits") or {}
