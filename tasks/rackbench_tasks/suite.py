@@ -38,18 +38,24 @@ class Suite:
 
 
 def load_suite(
-    path: Path, *, strict: bool, host_env: Mapping[str, str], places: Places | None = None
+    path: Path,
+    *,
+    strict: bool,
+    host_env: Mapping[str, str],
+    places: Places | None = None,
+    to_pin: bool = False,
 ) -> Suite:
     """Load a suite file, an archive, a folder of task folders, or one task folder.
 
-    `strict` makes unknown keys of tasks errors; `places` says where fetched sources are kept.
+    `strict` makes unknown keys of tasks errors; `places` says where fetched sources are kept;
+    `to_pin` takes all tasks that `digests` of the suite file concerns, whatever it says of them.
     Raises TaskError with the problems of all tasks.
     """
     path = absolute(path)
     reading = Reading(installed_formats(), strict, host_env, places or machine_places())
     findings = Findings(str(path), reading.problems, reading.warnings)
     if _is_suite_file(path):
-        written, located = read_file(path, reading, within=None)
+        written, located = read_file(path, reading, within=None, to_pin=to_pin)
         name, description = written.name or path.stem, written.description
     else:
         source = Source(path=str(path))

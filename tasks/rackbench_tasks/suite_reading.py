@@ -83,12 +83,12 @@ def _matching(patterns: Iterable[str], names: Iterable[str]) -> set[str]:
 
 
 def read_file(
-    path: Path, reading: Reading, *, within: Resolved | None
+    path: Path, reading: Reading, *, within: Resolved | None, to_pin: bool = False
 ) -> tuple[SuiteFile, list[Located]]:
     """A suite file and its tasks.
 
-    `within` is what the file itself was taken from. Raises TaskError where the file is no suite;
-    what is wrong with its tasks is noted.
+    `within` is what the file itself was taken from; `to_pin` leaves its pins and its sample
+    aside. Raises TaskError where the file is no suite; what is wrong with its tasks is noted.
     """
     if path in reading.open_files:
         raise TaskError(f"{path}: names itself by way of {reading.open_files[-1]}")
@@ -100,6 +100,8 @@ def read_file(
         written.tasks, reading, beside=path.parent, findings=findings, within=within
     )
     reading.open_files.pop()
+    if to_pin:
+        written = written.model_copy(update={"digests": None, "sample": None})
     if not reading.problems:
         located = select(located, written, findings)
     return written, located

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 _SHOWN_CHARACTERS = 200
+_LINE_CHARACTERS = 1000
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r(?=\n)")
-_COUNT = r"\d+ (?:failed|passed|skipped|deselected|x?failed|xpassed|warnings?|errors?|rerun)"
+_COUNT = r"\d+ (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun)"
 _PYTEST_END = re.compile(rf"^=* ?({_COUNT}(?:, {_COUNT})*) in [\d.]+s", re.MULTILINE)
 _TESTS_RAN = re.compile(
     r"^collected [1-9]\d* items?"  # pytest
@@ -41,7 +42,8 @@ _NO_RUNNER = re.compile(
     rf"|Because there (?:is|are) no versions? of {_RUNNER}\b"
     rf"|Failed to fetch: `?\S+/simple/{_RUNNER}/`?$"
     r"|No solution found when resolving tool dependencies"
-    r"|^\S+: error: unrecognized arguments: --(?:ctrf|timeout|json-report|cov|asyncio-mode)\b"
+    rf"|Because only {_RUNNER}\S* (?:is|are) available"
+    r"|^(?:pytest|py\.test|__main__\.py): error: unrecognized arguments: --(?:ctrf|timeout)\b"
 )
 # An installer's own last words: what they mean depends on what came after them.
 _INSTALLER = re.compile(
@@ -68,7 +70,7 @@ _NETWORK = re.compile(
 _NOISE = re.compile(
     r"^\s|^$|^(?:Reading|Building|Get|Hit|Ign|Err|W|N|E)\b.*[:.]|^\[?notice|^hint: |^warning: "
     r"|^WARNING: |: line \d+: |^\S+: \d+: |^cat: |^note: |^Installing\b|^Cloning into"
-    r"|(?i:^\W*(?:tests?|verification|verifier|reward|score)\b.{0,60}$)"
+    r"|(?i:^\W*(?:(?:some |the )?tests? failed|verification failed|reward\W+[\d.]+)\W*$)"
 )
 _MISSING_MODULE = re.compile(r"No module named '(\w+)")
 _NOT_INSTALLED = re.compile(
@@ -95,13 +97,14 @@ def setup_fault(output: str, tests: Mapping[str, object], *, script: str = "") -
     `tests` are results by test, none where none are known. `script` is the text of the verifier's
     own script: programs that it names itself are believed on their own word.
     """
-    text = _ESCAPES.sub("", output)
+    # No line that tells anything is long, and the patterns need a bound.
+    lines = [line[:_LINE_CHARACTERS] for line in _ESCAPES.sub("", output).splitlines()]
+    text = "\n".join(lines)
     if tests or _TESTS_RAN.search(text):
         return None
     ends = _PYTEST_END.findall(text)
     if ends:
         return _uncollected(text, ends)
-    lines = text.splitlines()
     symptoms = list(_symptoms(lines, script))
     if not symptoms:
         return None

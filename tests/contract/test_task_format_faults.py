@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rackbench_tasks import Task, TaskError
+from rackbench_tasks import Build, Task, TaskError
 from rackbench_tasks.formats import TaskFormat
 from rackbench_tasks.formats.harbor import Harbor
 from rackbench_tasks.formats.terminal_bench_1 import TerminalBench1
@@ -104,6 +104,17 @@ def test_what_is_no_compose_file(harbor: Path, content: str, said: str) -> None:
     (harbor / "environment" / "docker-compose.yaml").write_text(content)
     (problem,) = problems_of(harbor)
     assert said in problem
+
+
+def test_nothing_outside_the_task_is_built(harbor: Path) -> None:
+    file = harbor / "environment" / "docker-compose.yaml"
+    file.write_text("services:\n  main:\n    build: ..\n")
+    assert load(harbor).environment.build == Build(harbor)
+    file.write_text("services:\n  main:\n    build: ../..\n")
+    (problem,) = problems_of(harbor)
+    assert problem.endswith(
+        f"docker-compose.yaml builds 'main' from {harbor.parent}, which is outside the task"
+    )
 
 
 def test_a_docker_compose_yml_is_the_tasks_own_data(harbor: Path) -> None:

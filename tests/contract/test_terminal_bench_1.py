@@ -136,7 +136,8 @@ def test_a_dockerfile_alone_is_enough() -> None:
     task = load(folder)
     assert task.environment == Environment(build=Build(folder))
     content = b"#!/bin/bash\npython3 -m unittest discover /tests\n"
-    assert task.stages == (usual(folder, files={"run-tests.sh": content}),)
+    stage = usual(folder, files={"run-tests.sh": content})
+    assert task.stages == (replace(stage, solution=script(b"#!/bin/bash\ntouch /app/done\n")),)
 
 
 def test_descriptions_line_ends_and_a_service_of_another_name() -> None:
@@ -165,4 +166,6 @@ def test_an_image_that_is_there_already() -> None:
     folder = GOLDEN / "prebuilt-image"
     task = load(folder)
     assert task.environment == Environment(docker_image="rackbench/base:1")
-    assert task.stages == (usual(folder, parser="swebench"),)
+    (stage,) = task.stages
+    assert (stage.verifier.parser, stage.verifier.tests) == ("swebench", ())
+    assert list(stage.verifier.files) == ["run-tests.sh"]

@@ -49,7 +49,7 @@ FORGED = {
     "reward-by-the-agent": ("forgery", "reward-written-before"),
     "tests-run-in-workdir": ("forgery", "planted-in-workdir"),
     "separate-runs-artifacts": ("forgery", "planted-in-workdir"),
-    "verdict-lies-about": ("forgery", "background-writer"),
+    "verdict-in-workdir": ("forgery", "results-rewritten"),
 }
 
 Reports = dict[str, dict[str, Any]]

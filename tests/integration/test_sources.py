@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import http.server
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -308,6 +310,45 @@ def test_a_server_without_filters(
         assert (names(suite), suite.origins["apple"].commit) == (["apple", "banana"], commit)
     missing = {"git": daemon, "ref": "0123456789" * 4, "path": "tasks"}
     assert "cannot be fetched: from git://127.0.0.1" in problem_of(places, missing)
+
+
+def test_a_server_of_plain_files(upstream: Upstream, places: Places, tmp_path: Path) -> None:
+    """HTTP without a git program behind it gives neither single commits nor parts of one."""
+    git(tmp_path, "clone", "--quiet", "--mirror", upstream.url, str(tmp_path / "www" / "tasks.git"))
+    git(tmp_path / "www" / "tasks.git", "update-server-info")
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments, directory=str(tmp_path / "www"))
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://me:secret@127.0.0.1:{server.server_port}/tasks.git"
+        for ref in (upstream.first, "v1.1"):
+            suite = load(places, {"git": url, "ref": ref, "path": "tasks"})
+            assert names(suite) == ["apple", "banana"]
+            assert "secret" not in str(suite.origins)
+        missing = problem_of(places, {"git": url, "ref": "0" * 39 + "1", "path": "tasks"})
+        assert "secret" not in missing
+        server.shutdown()
+
+
+def test_a_server_behind_ssh(
+    upstream: Upstream, places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ssh").write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(tmp_path / "ssh"))
+    for number, url in enumerate(
+        (f"ssh://git@host{upstream.folder}", f"git@host:{upstream.folder}")
+    ):
+        own = Places(places.cache / str(number))
+        suite = load(own, {"git": url, "ref": "v1.0", "path": "tasks"})
+        assert suite.origins["apple"].source == url
+        assert suite.origins["apple"].commit == upstream.first
 
 
 def test_a_server_that_cannot_be_reached(places: Places) -> None:

@@ -278,8 +278,12 @@ def test_variables_of_the_host(tmp_path: Path, section: str) -> None:
     folder = write_task(tmp_path / "t", toml, {"solution/solve.sh": ""})
     task = load(folder, KEY="secret", EMPTY="")
     (stage,) = task.stages
-    homes = {"environment": task.environment, "verifier": stage.verifier}
-    env = (homes.get(section) or stage.solution).env
+    assert stage.solution is not None
+    env = {
+        "environment": task.environment.env,
+        "verifier": stage.verifier.env,
+        "solution": stage.solution.env,
+    }[section]
     assert env == {"A": "secret", "B": "secret", "C": "x}y", "D": "", "E": "$KEY", "F": ""}
     handed = [line for line in task.warnings if "of this machine" in line]
     assert len(handed) == 3

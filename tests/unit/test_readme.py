@@ -131,10 +131,11 @@ def test_the_shipped_suite_has_all_its_parts() -> None:
     suite = load_suite(ROOT / "tasks" / "suites" / "demo", strict=True, host_env={})
     assert len(suite.tasks) == 12
     for task in suite.tasks:
-        assert task.solution is not None
+        (stage,) = task.stages
+        assert stage.solution is not None
         assert task.needs == ()
         assert task.environment.network.mode == "no-network"
-        assert task.agent.timeout_seconds is not None
+        assert stage.agent.timeout_seconds is not None
 
 
 def test_the_output_shown_is_one_of_the_program() -> None:

@@ -12,7 +12,15 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackbench_tasks import Suite, TaskError, installed_formats, load_suite
+from rackbench_tasks import (
+    Source,
+    Suite,
+    TaskError,
+    installed_formats,
+    load_sources,
+    load_suite,
+    pinned,
+)
 from rackbench_tasks.formats.harbor import Harbor
 
 KINDS = ("toml", "yaml")
@@ -201,6 +209,29 @@ def test_the_digest_is_of_tasks_and_their_order(tasks: Path) -> None:
             {"tasks": ["tasks", "tasks/date"]},
             ["…/tasks/date is taken twice; name it in one source alone"],
         ),
+        ({"tasks": [{}]}, ["'tasks.0' is a table; expected one of `path`, `git` and `archive`"]),
+        (
+            {"tasks": [{"git": "https://host/a.git"}]},
+            ["'tasks.0' is a table; expected `ref` beside `git`: a tag, or a full commit"],
+        ),
+        ({"tasks": [{"path": "a", "ref": "v1"}]}, ["expected `git` beside `ref`"]),
+        ({"tasks": [{"path": "a", "digest": "5"}]}, ["expected sha256: and 64 digits of 0-9a-f"]),
+        (
+            {"tasks": [{"git": "ext::sh -c id", "ref": 4.0}]},
+            [
+                "'tasks.0.git' is \"ext::sh -c id\" (text); expected a repository's address: file,",
+                "'tasks.0.ref' is 4.0; expected text; put it into quotes, since YAML reads it as",
+            ],
+        ),
+        (
+            {"tasks": [{"git": "--upload-pack=x", "ref": "v1..v2"}]},
+            ["expected a repository's address", "expected a tag, or a full commit"],
+        ),
+        (
+            {"tasks": [{"git": "/a", "ref": "v1", "path": "../b"}]},
+            ["expected `path` inside the repository or archive"],
+        ),
+        ({"tasks": ["tasks"], "digests": {"apple": "5"}}, ["expected sha256: and 64 digits"]),
         ("- tasks\n", ["expected a suite: `tasks:` with a list of paths"]),
         ("", ["expected a suite: `tasks:` with a list of paths"]),
         ("tasks: [a]\ntasks: [b]\n", ["the key 'tasks' stands twice in the mapping at line 1"]),
@@ -215,6 +246,65 @@ def test_what_a_suite_file_cannot_say(tasks: Path, values: Any, problems: list[s
     for found, expected in zip(said, problems, strict=True):
         assert re.match(r"…/fruit\.yaml(:\d+)?: ", found)
         assert expected in found
+
+
+def test_keys_that_are_not_known_are_told_with_their_line(tasks: Path) -> None:
+    (problem,) = problems_of(
+        tasks.parent, "name: x\ntasks:\n  - path: tasks\n    incldue: [a]\nsample: {count: 1}\n"
+    )
+    assert problem == "…/fruit.yaml:4: unknown key 'tasks.0.incldue'; did you mean 'include'?"
+    said = problems_of(tasks.parent, "tasks: [tasks]\n\nsample:\n  count: none\n")
+    assert said[0].startswith("…/fruit.yaml:4: 'sample.count' is")
+
+
+def test_pins(tasks: Path) -> None:
+    values: dict[str, Any] = {"tasks": [{"path": "tasks", "exclude": ["date"]}]}
+    pins = yaml.safe_load(pinned(load_file(tasks.parent, values)))
+    assert list(pins["digests"]) == ["fruit/apple", "fruit/banana", "fruit/cherry"]
+    sampled = load_file(tasks.parent, values | pins | {"sample": {"count": 2}})
+    assert len(sampled.tasks) == 2
+    wrong = "sha256:" + "0" * 64
+    apple = pins["digests"].pop("fruit/apple")
+    pins["digests"] |= {"banana": wrong, "chery": wrong}
+    said = problems_of(tasks.parent, values | pins)
+    assert len(said) == 3
+    assert "task 'banana' has changed: its digest is sha256:" in said[0]
+    assert f"{wrong} is pinned (…/tasks/banana)" in said[0]
+    assert "digests names 'chery', which is no task; did you mean 'cherry'?" in said[1]
+    assert f"task 'fruit/apple' has no pin in digests: {apple}" in said[2]
+    file = tasks.parent / "fruit.yaml"
+    again = load_suite(file, strict=False, host_env={}, to_pin=True)
+    assert yaml.safe_load(pinned(again))["digests"]["fruit/apple"] == apple
+
+
+def test_a_suite_file_names_another(tasks: Path) -> None:
+    inner = {"tasks": ["tasks"], "order": ["date"], "sample": {"count": 3, "seed": 2}}
+    (tasks.parent / "inner.yml").write_text(yaml.safe_dump(inner))
+    alone = load(tasks.parent / "inner.yml")
+    assert names(load_file(tasks.parent, {"tasks": ["inner.yml"]})) == names(alone)
+    without = {"path": "inner.yml", "exclude": [alone.tasks[1].id]}
+    assert names(load_file(tasks.parent, {"tasks": [without]})) == [
+        alone.tasks[0].name,
+        alone.tasks[2].name,
+    ]
+
+
+def test_suite_files_that_name_each_other(tasks: Path) -> None:
+    (tasks.parent / "inner.yml").write_text("tasks: [fruit.yaml]\n")
+    assert problems_of(tasks.parent, {"tasks": ["inner.yml"]}) == [
+        "…/fruit.yaml: names itself by way of …/inner.yml"
+    ]
+
+
+def test_several_sources_are_one_suite(tasks: Path) -> None:
+    write_task(tasks.parent / "more" / "fig")
+    sources = [Source(path="more"), Source(path="tasks", include=("apple",))]
+    suite = load_sources(sources, beside=tasks.parent, strict=False, host_env={})
+    assert names(suite) == ["fig", "apple"]
+    assert str(suite.origins["fruit/apple"]) == f"{tasks}, apple"
+    write_task(tasks.parent / "more" / "golden", '[task]\nname = "fruit/apple"\n')
+    with pytest.raises(TaskError, match=r"two tasks have the id 'fruit/apple': .*golden and .*app"):
+        load_sources(sources, beside=tasks.parent, strict=False, host_env={})
 
 
 def test_an_exclude_that_matches_nothing_is_told(tasks: Path) -> None:

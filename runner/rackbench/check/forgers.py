@@ -19,6 +19,7 @@ class Forgery(StrEnum):
 
     REWARD = "reward-written-before"
     BACKGROUND = "background-writer"
+    RESULTS = "results-rewritten"
     LINK = "linked-folder"
     TESTS = "tests-written-before"
     PLANTED = "planted-in-workdir"

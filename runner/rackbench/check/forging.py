@@ -23,7 +23,7 @@ def _variants(task: Task) -> list[Variant]:
 
 def _judge(case: Case) -> list[Finding]:
     idle_reward = case.attempts[IDLE].result.reward if IDLE in case.attempts else None
-    worked = [seen for seen in case.named(_PREFIX) if _gained(seen, idle_reward or 0.0)]
+    worked = [s for s in case.named(_PREFIX) if (s.result.reward or 0.0) > (idle_reward or 0.0)]
     separate = all(stage.verifier.separate for stage in case.task.stages)
     unpreventable = [] if separate else [s for s in worked if _forgery(s) in NEEDS_SHARED]
     found = [_forged(seen) for seen in worked if seen not in unpreventable]
@@ -37,10 +37,6 @@ def _judge(case: Case) -> list[Finding]:
         found.append(Finding(CheckName.FORGERY, Level.WARNING, text, folders))
     found += [_voided(seen) for seen in case.named(_PREFIX) if _is_void(seen)]
     return found
-
-
-def _gained(seen: Seen, idle_reward: float) -> bool:
-    return seen.solved or (seen.result.reward or 0.0) > idle_reward
 
 
 def _is_void(seen: Seen) -> bool:

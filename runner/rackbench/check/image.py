@@ -16,7 +16,7 @@ _SHOWN = 20
 # What programs write about themselves: it differs from build to build, and no task depends on it.
 _NOISE = (
     "var/log/*", "var/cache/*", "var/lib/apt/*", "var/lib/dpkg/*-old", "etc/*-", "etc/shadow",
-    "etc/machine-id", "var/lib/dbus/machine-id", "root/.cache/*", "root/.npm/*", "tmp/*", "*/__pycache__/*", "*.pyc",
+    "etc/machine-id", "var/lib/dbus/machine-id", "root/.cache/*", "root/.npm/*", "*.git/index", "tmp/*", "*/__pycache__/*", "*.pyc",
 )  # fmt: skip
 _NO_NETWORK = re.compile(
     r"resolv|unreachable|connection (?:refused|timed out|reset)|name or service not known"

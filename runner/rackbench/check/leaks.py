@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -67,13 +67,15 @@ def _judge(case: Case) -> list[Finding]:
     return [*_by_level(left), *_not_looked_at(look)]
 
 
-def _by_level(leaks: Iterable[_Leak]) -> Iterator[Finding]:
-    by_level: dict[Level, dict[str, None]] = {}
-    for leak in leaks:
-        by_level.setdefault(leak.level, {})[leak.line()] = None
+def _by_level(leaks: Sequence[_Leak]) -> Iterator[Finding]:
+    """One finding a level; a place is told once, at its weightiest."""
+    told: set[str] = set()
     for level in Level:
-        if lines := by_level.get(level):
-            yield Finding(CheckName.ANSWER, level, _HOW[level], tuple(lines)[:_SHOWN])
+        found = [leak for leak in leaks if leak.level is level and leak.place not in told]
+        told |= {leak.place for leak in found}
+        if found:
+            lines = tuple(dict.fromkeys(leak.line() for leak in found))
+            yield Finding(CheckName.ANSWER, level, _HOW[level], lines[:_SHOWN])
 
 
 def _not_looked_at(look: ImageLook) -> Iterator[Finding]:

@@ -195,5 +195,5 @@ class _Reach:
             "log", "--all", "--reflog", "-m", "-1", "--format=%h %s", f"--find-object={blob}",
             check=False,
         )  # fmt: skip
-        shown = commit.decode(errors="replace").strip()
+        shown = commit.decode(errors="replace").strip().partition("\n")[0]
         return f"{where}, commit {shown}" if shown else where

@@ -26,6 +26,7 @@ def from_commit(
     commit: Annotated[
         str | None, typer.Argument(help="The fix: a commit by id, tag or branch.")
     ] = None,
+    *,
     to: Annotated[
         Path | None, typer.Option(help="Folder for the task's own; default: here.")
     ] = None,

@@ -19,7 +19,7 @@ from rackbench.from_commit.fix import Fix
 from rackbench.from_commit.probe import Probed, probe
 from rackbench.from_commit.python_project import PythonProject, read_project
 from rackbench.from_commit.request import DEFAULT_BASE, DEFAULT_WORKDIR, Request
-from rackbench.from_commit.wheels import download
+from rackbench.from_commit.wheels import Interpreter, download
 from rackbench.sandbox.docker import DockerSandboxes
 from rackbench_tasks import Build
 
@@ -55,7 +55,7 @@ async def write_environment(
 ) -> Environment:
     """Fill a task's `environment` folder.
 
-    Raises UsageError, ImageError.
+    Raises UsageError.
     """
     start = _start(fix, request)
     cut = await to_thread.run_sync(write_cut, fix, folder / lines_of.ARCHIVE)
@@ -76,14 +76,12 @@ async def write_environment(
     project = read_project(fix.repository, fix.parent)
     automatic = by_pytest and start.dockerfile is None and not request.install
     if automatic or request.packages:
-        interpreter = probed.interpreter
-        if interpreter is None:
+        if probed.interpreter is None:
             raise UsageError(f"{start.origin} has no python3, which the tests are run by")
-        wanted = [*(project.requirements if automatic else ()), *request.packages]
-        wheels = await to_thread.run_sync(
-            lambda: download(wanted, interpreter, folder / lines_of.WHEELS, without=project.name)
+        wanted = _wanted(project, probed) if automatic else ()
+        lines += await to_thread.run_sync(
+            _packages, fix, project, (*wanted, *request.packages), probed.interpreter, folder
         )
-        lines += lines_of.with_wheels(wheels, without=_own_names(fix, project))
         if automatic:
             notes.append(f"packages of the tests: {project.tests_from or 'pytest alone'}")
     lines += lines_of.with_tree(workdir)
@@ -173,6 +171,27 @@ def _write_context(folder: Path, context: str) -> list[str]:
         with ignored.open("a") as file:
             file.write(f"\n!{lines_of.ARCHIVE}\n!{lines_of.WHEELS}\n")
     return notes
+
+
+def _wanted(project: PythonProject, probed: Probed) -> tuple[str, ...]:
+    """Requirements; none where the project names none and the image can run its tests."""
+    if probed.has_pytest and not (project.name or project.runtime or project.tests):
+        return ()
+    return project.requirements
+
+
+def _packages(
+    fix: Fix,
+    project: PythonProject,
+    wanted: Sequence[str],
+    interpreter: Interpreter,
+    folder: Path,
+) -> list[str]:
+    """Put wheels beside the Dockerfile; returns its lines that install them."""
+    if not wanted:
+        return []
+    wheels = download(wanted, interpreter, folder / lines_of.WHEELS, without=project.name)
+    return lines_of.with_wheels(wheels, without=_own_names(fix, project))
 
 
 def _own_names(fix: Fix, project: PythonProject) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,11 @@ from rackbench_tasks import Build
 BUILD_SECONDS = 1800.0
 _MEMORY_BYTES = 2 * 1024**3
 _PROCESSES = 2048
+_LAST_LINES = 12
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _PROBE = """
 command -v git >/dev/null && echo git
+python3 -I -c 'import pytest' 2>/dev/null && echo pytest
 python3 -I -c 'import sys, platform
 print("python", "%d.%d" % sys.version_info[:2], platform.machine(), platform.libc_ver()[1] or "2.17")'
 """
@@ -32,6 +36,7 @@ class Probed:
     workdir: str
     user: str
     has_git: bool
+    has_pytest: bool
     interpreter: Interpreter | None
 
 
@@ -54,6 +59,7 @@ async def probe(sandboxes: DockerSandboxes, wanted: Build | str) -> Probed:
         workdir=config.get("WorkingDir") or "",
         user=config.get("User") or "",
         has_git=["git"] in words,
+        has_pytest=["pytest"] in words,
         interpreter=interpreter,
     )
 
@@ -68,7 +74,8 @@ async def ensure(sandboxes: DockerSandboxes, wanted: Build | str) -> Image:
             wanted, timeout_seconds=BUILD_SECONDS, on_build=_ignore
         )
     except ImageError as error:
-        raise UsageError(str(error)) from error
+        first, *rest = _COLOURS.sub("", str(error)).splitlines()
+        raise UsageError("\n".join([first, *rest[-_LAST_LINES:]])) from error
 
 
 def container_spec(image: Image) -> ContainerSpec:

@@ -95,6 +95,7 @@ def scan(
     arguments.append(f"--format={_START}%H%x00%P%x00%ct%x00%s%x00%B%x00")
     output = repository.read(*arguments).decode(errors="surrogateescape")
     found = Scan()
+    seen: set[tuple[object, ...]] = set()
     for part in output.split(_START)[1:]:
         commit, parents, seconds, subject, body, *rest = part.split("\0")
         found.looked_at += 1
@@ -105,7 +106,13 @@ def scan(
             found.rejected[why] += 1
             continue
         when = datetime.fromtimestamp(int(seconds), tz=UTC)
-        found.candidates.append(_candidate(commit, when, subject, body, touched))
+        candidate = _candidate(commit, when, subject, body, touched)
+        same = (candidate.source_lines, candidate.test_lines, candidate.tests, subject.lower())
+        if same in seen:
+            found.rejected["the same change again"] += 1
+            continue
+        seen.add(same)
+        found.candidates.append(candidate)
     # The newest first among equals, as they came.
     found.candidates.sort(key=lambda candidate: -candidate.score)
     if len(found.candidates) > limit:
@@ -140,31 +147,29 @@ def _number(text: str) -> int | None:
 def _rejected(
     touched: Sequence[_Touched], *, parents: int, merges: bool, limits: Limits
 ) -> str | None:
-    if parents == 0:
-        return "the first commit"
-    if parents > 1 and not merges:
-        return "a merge"
-    if not touched:
-        return "no change of files"
     by_kind: dict[PathKind, list[_Touched]] = {kind: [] for kind in PathKind}
     for row in touched:
         by_kind[kind_of(row.path)].append(row)
     tests, source = by_kind[PathKind.TEST], by_kind[PathKind.SOURCE]
-    if not source:
-        return "nothing but tests" if tests else "nothing but documents, CI or dependencies"
-    if not tests:
-        return "no test"
-    if any(row.mode == "160000" for row in touched):
-        return "a submodule"
-    if not any(row.status != "D" and row.added and is_runnable_test(row.path) for row in tests):
-        return "no lines added to a test"
-    if sum(row.lines for row in source) > limits.source_lines:
-        return f"more than {limits.source_lines} lines beside tests"
-    if len(source) > limits.source_files:
-        return f"more than {limits.source_files} files beside tests"
-    if sum(row.lines for row in tests) > limits.test_lines:
-        return f"more than {limits.test_lines} lines of tests"
-    return None
+    told = any(row.status != "D" and row.added and is_runnable_test(row.path) for row in tests)
+    reasons = (
+        (parents == 0, "the first commit"),
+        (parents > 1 and not merges, "a merge"),
+        (not touched, "no change of files"),
+        (not source and not tests, "nothing but documents, CI or dependencies"),
+        (not source, "nothing but tests"),
+        (not tests, "no test"),
+        (any(row.mode == "160000" for row in touched), "a submodule"),
+        (not told, "no lines added to a test"),
+        (_lines(source) > limits.source_lines, f"more than {limits.source_lines} lines of code"),
+        (len(source) > limits.source_files, f"more than {limits.source_files} files of code"),
+        (_lines(tests) > limits.test_lines, f"more than {limits.test_lines} lines of tests"),
+    )
+    return next((why for applies, why in reasons if applies), None)
+
+
+def _lines(rows: Sequence[_Touched]) -> int:
+    return sum(row.lines for row in rows)
 
 
 def _candidate(
@@ -172,7 +177,7 @@ def _candidate(
 ) -> Candidate:
     source = [row for row in touched if kind_of(row.path) is PathKind.SOURCE]
     tests = [row for row in touched if kind_of(row.path) is PathKind.TEST]
-    lines = sum(row.lines for row in source)
+    lines = _lines(source)
     score = 3.0 * bool(_FIXES.search(subject)) + 1.0 * bool(_FIXES.search(body))
     score += 1.0 * bool(_REFERENCE.search(body))
     score -= 4.0 * bool(_NOT_FIXES.match(subject))
@@ -186,6 +191,6 @@ def _candidate(
         score=score,
         source_files=len(source),
         source_lines=lines,
-        test_lines=sum(row.lines for row in tests),
+        test_lines=_lines(tests),
         tests=tuple(row.path for row in tests if row.status != "D" and is_runnable_test(row.path)),
     )

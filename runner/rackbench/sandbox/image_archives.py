@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rackbench.sandbox.building import ImageError, pull
 from rackbench.sandbox.engine import explained
-from rackbench.sandbox.image_names import is_id, split_tag
+from rackbench.sandbox.image_names import is_id, name_of_id, split_tag
 
 INDEX = "images.json"
 _PIECE_BYTES = 1024**2
@@ -108,6 +108,9 @@ def load_images(api: docker.APIClient, folder: Path, *, progress: Progress) -> d
         if image.image_id not in loaded and not _has(api, image.image_id):
             progress(f"loading {name}")
             _load(api, image, folder)
+        if image.image_id not in loaded:
+            with explained(f"naming image {image.image_id}"):  # a nameless one would be pruned
+                api.tag(image.image_id, *name_of_id(image.image_id))
         loaded.add(image.image_id)
         if "@" not in name and not is_id(name) and not _has(api, name):
             repository, tag = split_tag(name)

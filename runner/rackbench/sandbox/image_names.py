@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 _DEFAULT_HOSTS = ("docker.io/", "index.docker.io/")
+_MAPPED = "rackbench/mapped"
 _ID = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -36,6 +37,11 @@ def split_tag(name: str) -> tuple[str, str]:
     """Repository and tag of a name without digest; a port of a host is no tag."""
     head, colon, tail = name.rpartition(":")
     return (head, tail) if colon and "/" not in tail else (name, "")
+
+
+def name_of_id(image_id: str) -> tuple[str, str]:
+    """Repository and tag by which an image without a name is kept and built upon here."""
+    return _MAPPED, image_id.removeprefix("sha256:")[:32]
 
 
 def is_id(name: str) -> bool:

@@ -15,7 +15,7 @@ import docker.errors
 
 from rackbench.sandbox.building import ImageError, build, pull
 from rackbench.sandbox.engine import explained
-from rackbench.sandbox.image_names import ImageMap, is_id
+from rackbench.sandbox.image_names import ImageMap, is_id, name_of_id
 from rackbench.sandbox.recipe import Recipe, read_recipe
 from rackbench_tasks import Build, folder_digest
 
@@ -24,7 +24,6 @@ __all__ = ["Image", "ImageError", "Images"]
 T = TypeVar("T")
 
 _REPOSITORY = "rackbench/task"
-_MAPPED = "rackbench/mapped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +126,9 @@ class Images:
         for name in recipe.images:
             local = self._map.get(name)
             if local is not None and is_id(local):
-                tag = local.removeprefix("sha256:")[:32]
-                self._api.tag(local, _MAPPED, tag)
-                local = f"{_MAPPED}:{tag}"
+                own_name = name_of_id(local)
+                self._api.tag(local, *own_name)
+                local = ":".join(own_name)
             if local is not None:
                 names[name] = local
         return names

@@ -41,8 +41,8 @@ class ComposeFile:
         found.beyond.extend(f"the key {key!r}" for key in self.others)
         return found
 
-    def check_mounts(self, variables: Mapping[str, str], findings: Findings) -> None:
-        """Tell of each folder of this machine that a service mounts."""
+    def check_reach(self, task: Path, variables: Mapping[str, str], findings: Findings) -> None:
+        """Tell of each folder of this machine that a service mounts, or is built from."""
         folder = self.path.parent
         for name, table in self.services.items():
             for source in _mounted(table.get("volumes"), variables):
@@ -57,6 +57,12 @@ class ComposeFile:
                         f"{self.path.name} mounts {source} of this machine into {name!r}; "
                         "a sandbox gets nothing but the task's own files"
                     )
+            build = self.service(name, variables).build
+            if build and not build.context.is_relative_to(task):
+                findings.problem(
+                    f"{self.path.name} builds {name!r} from {build.context}, which is outside the "
+                    "task"
+                )
 
 
 def read_compose(path: Path) -> ComposeFile:

@@ -23,7 +23,7 @@ _SLEEPS = (
     re.compile(r"tail -f /dev/null"),
 )
 _SHELL = re.compile(r"(?:/(?:usr/)?bin/)?(?:ba|da|)sh -l?c (?P<inner>.+)")
-_LOGS = re.compile(r"\$\{?\w*LOGS_PATH\b")
+_LOGS = re.compile(r"\$\{?(?:HOST|T_BENCH_TASK)_(?:\w+_)?(?:LOGS|ARTIFACTS)_PATH\b")
 _WITHOUT_EFFECT = frozenset(
     {
         "container_name",

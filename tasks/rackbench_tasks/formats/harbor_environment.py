@@ -127,7 +127,7 @@ def verifier_environment(
 def _with_compose(declared: Environment, file: ComposeFile, reading: Reading) -> Environment:
     variables = _variables(declared, file, reading)
     service = file.service(_SERVICE, variables)
-    file.check_mounts(variables, reading.about_files)
+    file.check_reach(reading.folder, variables, reading.about_files)
     build = service.build or declared.build
     environment = replace(
         declared,

@@ -11,6 +11,9 @@ from rackbench_tasks.problem import key_path
 
 _Path = tuple[object, ...]
 
+_MOST_CHARACTERS = 2_000_000
+"""To be parsed for one file: a value of very many lines is parsed once for each of them."""
+
 
 def toml_lines(text: str) -> dict[str, int]:
     """Line numbers, from 1, by path of the key such as `steps.0.agent`; of valid TOML."""
@@ -30,16 +33,23 @@ def toml_lines(text: str) -> dict[str, int]:
 
 def _statements(text: str) -> Iterator[tuple[int, str, dict[str, object]]]:
     """Each header and each assignment, with the number of its first line."""
-    start, collected = 1, ""
-    for number, line in enumerate(text.splitlines(keepends=True), start=1):
-        collected += line
+    start, lines, left, within = 1, list[str](), _MOST_CHARACTERS, False
+    for number, line in enumerate(text.split("\n"), start=1):
+        lines.append(line)
+        within ^= any(line.count(quotes) % 2 for quotes in ("'''", '"""'))
+        if within:
+            continue  # a text of several lines
+        statement = "\n".join(lines)
+        left -= len(statement)
+        if left < 0:
+            return
         try:
-            values = tomllib.loads(collected)
+            values = tomllib.loads(statement)
         except tomllib.TOMLDecodeError:
             continue  # it goes on in the next line
         if values:
-            yield start, collected, values
-        start, collected = number + 1, ""
+            yield start, statement, values
+        start, lines = number + 1, []
 
 
 def _header(values: object, arrays: dict[_Path, int], *, is_array: bool) -> _Path:

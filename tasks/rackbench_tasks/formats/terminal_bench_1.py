@@ -185,7 +185,7 @@ def _environment(
     )
     if not (service.build or service.image):
         environment = replace(environment, build=Build(folder))
-    file.check_mounts(variables, findings)
+    file.check_reach(folder, variables, findings)
     if service.beyond:
         used = {key: value for key, value in variables.items() if key in file.references}
         compose = Compose(path, chosen, used, keep_command=service.has_command)

@@ -90,9 +90,8 @@ def _of_archive(archive: Path, source: Source, places: Places) -> Resolved:
 
 
 def _inside(path: str | None) -> str:
+    """A path in the one way it is written; empty for the top."""
     parts = PurePosixPath(path or "")
-    if parts.is_absolute() or ".." in parts.parts:
-        raise TaskError(f"{path}: expected a path inside the repository or archive")
     return "" if parts == PurePosixPath() else str(parts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -89,6 +89,9 @@ class Source(Written):
             raise ValueError("`ref` beside `git`: a tag, or a full commit")
         if not self.git and (self.ref or self.mirror or self.moving):
             raise ValueError("`git` beside `ref`, `mirror` and `moving`")
+        inside = PurePosixPath(self.path or "") if self.git or self.archive else PurePosixPath()
+        if inside.is_absolute() or ".." in inside.parts:
+            raise ValueError("`path` inside the repository or archive, without `..`")
         if self.digest and not self.archive:
             raise ValueError("`archive` beside `digest`; tasks are pinned by `digests`")
         return self

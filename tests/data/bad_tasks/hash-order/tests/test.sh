@@ -3,7 +3,7 @@
 mkdir -p /logs/verifier
 echo 0 >/logs/verifier/reward.txt
 cd /tests || exit 0
-if /usr/bin/python3 -B -m pytest -p no:cacheprovider -c /dev/null --rootdir=/tests \
+if /usr/bin/python3 -s -P -B -m pytest -p no:cacheprovider -c /dev/null --rootdir=/tests \
   --confcutdir=/tests -rA test_outputs.py; then
   echo 1 >/logs/verifier/reward.txt
 fi

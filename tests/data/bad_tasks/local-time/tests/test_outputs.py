@@ -11,6 +11,7 @@ def discounted(cents, percent):
         capture_output=True,
         text=True,
         timeout=20,
+        check=False,
         cwd="/tests",
     )
     return done.stdout.strip()
@@ -32,7 +33,10 @@ def test_day():
     ask = "import sys; sys.path.insert(0, '/app'); import price; print(price.day_of({}))"
     days = [
         subprocess.run(
-            ["/usr/bin/python3", "-B", "-c", ask.format(seconds)], capture_output=True, text=True
+            ["/usr/bin/python3", "-B", "-c", ask.format(seconds)],
+            capture_output=True,
+            text=True,
+            check=False,
         ).stdout.strip()
         for seconds in (86400, 2 * 86400 - 1)
     ]

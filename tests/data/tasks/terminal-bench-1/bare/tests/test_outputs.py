@@ -1,5 +1,7 @@
+import unittest
 from pathlib import Path
 
 
-def test_done():
-    assert Path("/app/done").exists()
+class Done(unittest.TestCase):
+    def test_done(self) -> None:
+        self.assertTrue(Path("/app/done").exists())

@@ -1,5 +1,0 @@
-from pathlib import Path
-
-
-def test_done():
-    assert Path("/app/done").exists()
