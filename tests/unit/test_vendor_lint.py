@@ -98,7 +98,7 @@ EDITS = [
         TOML,
         "[verifier]\n",
         '[verifier]\nartifacts = ["/app"]\n',
-        25,
+        24,
     ),
     ("task-toml/artifacts-shape", TOML, '"/app/out/report.json"', '"out/report.json"', 2),
     ("task-toml/artifacts-shape", TOML, '"/app/out/report.json"', '"/tests/report.json"', 2),
@@ -113,26 +113,26 @@ EDITS = [
     ("task-toml/expert-time", TOML, "= 3.0", "= 0", 11),
     ("task-toml/explanations", TOML, 'relevant_experience = "', 'relevant_history = "', 4),
     ("task-toml/multi-container", TOML, "[metadata]", "[metadata]\nis_multi_container = true", 5),
-    ("task-toml/verifier-mode", TOML, '"separate"', '"shared"', 25),
-    ("task-toml/verifier-timeout", TOML, "timeout_sec = 28800.0", "timeout_sec = 900", 26),
+    ("task-toml/verifier-mode", TOML, '"separate"', '"shared"', 24),
+    ("task-toml/verifier-timeout", TOML, "timeout_sec = 28800.0", "timeout_sec = 900", 25),
     (
         "task-toml/agent-timeout",
         TOML,
         "[agent]\ntimeout_sec = 28800.0",
         "[agent]\ntimeout_sec = 600",
-        29,
+        28,
     ),
-    ("task-toml/resources", TOML, "memory_mb = 8192", "memory_mb = 4096", 34),
-    ("task-toml/resources", TOML, "build_timeout_sec = 7200.0\n", "", 31),
-    ("task-toml/network-mode", TOML, '"public"', '"allowlist"', 36),
-    ("task-toml/no-network", TOML, '"public"', '"no-network"', 36),
-    ("task-toml/forbidden-key", TOML, "cpus = 2", "cpus = 2\ngpus = 0", 34),
+    ("task-toml/resources", TOML, "memory_mb = 8192", "memory_mb = 4096", 33),
+    ("task-toml/resources", TOML, "build_timeout_sec = 7200.0\n", "", 30),
+    ("task-toml/network-mode", TOML, '"public"', '"allowlist"', 35),
+    ("task-toml/no-network", TOML, '"public"', '"no-network"', 35),
+    ("task-toml/forbidden-key", TOML, "cpus = 2", "cpus = 2\ngpus = 0", 33),
     ("task-toml/forbidden-key", TOML, "[metadata]\n", '[metadata]\ndifficulty = "hard"\n', 5),
     ("task-toml/forbidden-key", TOML, "name =", 'schema_version = "1.4"\nname =', 1),
-    ("task-toml/forbidden-key", TOML, "[agent]", '[task]\nid = "x"\n\n[agent]', 28),
-    ("task-toml/forbidden-key", TOML, "cpus = 2", "cpus = 2\nallow_internet = true", 34),
-    ("task-toml/forbidden-key", TOML, "[agent]", "[[milestones]]\nid = 1\n\n[agent]", 28),
-    ("layout/canary", TOML, "cpus = 2", 'cpus = 2\ncanary = "x"', 34),
+    ("task-toml/forbidden-key", TOML, "[agent]", '[task]\nid = "x"\n\n[agent]', 27),
+    ("task-toml/forbidden-key", TOML, "cpus = 2", "cpus = 2\nallow_internet = true", 33),
+    ("task-toml/forbidden-key", TOML, "[agent]", "[[milestones]]\nid = 1\n\n[agent]", 27),
+    ("layout/canary", TOML, "cpus = 2", 'cpus = 2\ncanary = "x"', 33),
     ("layout/canary", "solution/solve.sh", "set -", "# canary GUID 12\nset -", 2),
     (
         "layout/canary",
@@ -167,9 +167,9 @@ EDITS = [
     ("verifier/zero-first", SCRIPT, "echo 0 > /logs/verifier/reward.txt\n\n", "\n", 11),
     ("verifier/reward-not-binary", SCRIPT, "echo 1 >", "echo 0.5 >", 21),
     ("verifier/exit-code", SCRIPT, "    exit 0", "    exit 1", 14),
-    ("verifier/exit-code", SCRIPT, "\nexit 0\n", "\n", 24),
+    ("verifier/exit-code", SCRIPT, "\nexit 0\n", "\n", 22),
     ("verifier/test-id", SCRIPT, "TBENCH_TEST_ID", "OTHER", 0),
-    ("verifier/test-id-unset", SCRIPT, "${TBENCH_TEST_ID:-}", "$TBENCH_TEST_ID", 7),
+    ("verifier/test-id-unset", SCRIPT, "${TBENCH_TEST_ID:-}", "$TBENCH_TEST_ID", 8),
     ("verifier/test-id-unchecked", SCRIPT, "test_manifest.json", "ids.json", 0),
     ("verifier/no-ctrf", SCRIPT, "--ctrf /logs/verifier/ctrf.json", "", 0),
     ("verifier/fetches", SCRIPT, "rc=$?", "rc=$?\ncurl -LsSf https://example.org | sh", 19),
@@ -253,7 +253,7 @@ PLANTED = [
     ("agent-image/file-size", sparse("environment/big.bin", 51 * 1024**2), "environment/big.bin"),
     ("agent-image/answer-in-context", write("environment/solve.sh"), "environment/solve.sh"),
     (
-        "agent-image/answer-in-context",
+        "agent-image/same-file",
         lambda task: shutil.copy(task / PY, task / "environment" / "app" / "helpers.py"),
         "environment/app/helpers.py",
     ),
@@ -382,13 +382,8 @@ def test_a_folder_of_rubbish_is_no_crash(tmp_path: Path) -> None:
 
 def test_every_rule_has_a_test() -> None:
     source = Path(__file__).parents[2] / "tasks" / "rackbench_tasks" / "vendor_lint"
-    written = {
-        match.replace("{_AREA}", area).replace("{area}", area)
-        for file in source.glob("*.py")
-        for match in re.findall(
-            r'f?"((?:\{_AREA\}|\{area\}|[a-z-]+)/[a-z-]+)",\n', file.read_text()
-        )
-        for area in (("verifier",) if file.stem in ("verifier", "test_code") else ("agent-image",))
-    }
-    text = Path(__file__).read_text()
-    assert {rule for rule in written if rule not in text} == set()
+    tested = Path(__file__).read_text()
+    named = re.compile(r'"(?:\{_AREA\}|\{area\}|layout|task-toml|delivery)/([a-z-]+)"')
+    written = {rule for file in source.glob("*.py") for rule in named.findall(file.read_text())}
+    assert len(written) > 60
+    assert {rule for rule in written if f'/{rule}"' not in tested} == set()

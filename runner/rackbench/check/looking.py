@@ -15,6 +15,7 @@ from rackbench.check.layers import ImageFiles, read_images
 from rackbench.check.rebuild import Rebuilt, forget, rebuild_all
 from rackbench.check.repository import find_repositories
 from rackbench.check.watched import WatchedOracle
+from rackbench.sandbox.docker import DockerSandboxes
 from rackbench_harnesses.ports import SandboxError
 from rackbench_tasks import Task
 
@@ -44,7 +45,7 @@ class _Pass:
 
 
 def look_into(
-    api: docker.APIClient, tasks: Sequence[Inspected], *, rebuild: bool, at_once: int, say: Say
+    sandboxes: DockerSandboxes, tasks: Sequence[Inspected], *, rebuild: bool, say: Say
 ) -> dict[str, ImageLook]:
     """What the images hold, by the task's id."""
     answers = {
@@ -52,11 +53,12 @@ def look_into(
         for each in tasks
     }
     wanted = frozenset(line for found in answers.values() for a in found for line in a.lines)
+    api = sandboxes.api
     environments = {each.image: each.task.environment for each in tasks}
     rebuilt: dict[str, Rebuilt] = {}
     if rebuild:
         say(f"building {len(environments)} images again, without a cache")
-        rebuilt = rebuild_all(api, environments, at_once=at_once)
+        rebuilt = rebuild_all(sandboxes.images, environments)
     ids = sorted({*environments, *(made.id for made in rebuilt.values() if made.id)})
     say(f"reading {len(ids)} images")
     with TemporaryDirectory(prefix="rackbench-images-") as keep:

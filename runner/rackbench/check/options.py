@@ -29,6 +29,8 @@ class CheckOptions:
     slots: int | None = None
     """Attempts at once; None: one per CPU core."""
     results: Path = Path("runs")
+    overrides: tuple[str, ...] = ()
+    """Of the run's settings, as `key=value`."""
 
 
 class Allowances(Settings):

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import re
 import secrets
-import subprocess
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import anyio
 import docker
 import docker.errors
 
-from rackbench.sandbox import owner
+from rackbench.sandbox.images import ImageError, Images
+from rackbench_harnesses.ports import SandboxError
 from rackbench_tasks import Environment
 
-_BUILDKIT_ONLY = re.compile(r"^\s*RUN\s+.*--mount=|<<-?['\"]?\w+", re.MULTILINE)
 _REPOSITORY = "rackbench/rebuilt"
-_LAST_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +26,9 @@ class Rebuilt:
     problem: str = ""
 
 
-def rebuild_all(
-    api: docker.APIClient, environments: Mapping[str, Environment], *, at_once: int
-) -> dict[str, Rebuilt]:
+def rebuild_all(images: Images, environments: Mapping[str, Environment]) -> dict[str, Rebuilt]:
     """Each environment's image anew, by the same key; what names a finished image is left out."""
-    wanted = {
-        key: environment
-        for key, environment in environments.items()
-        if environment.build and not environment.docker_image
-    }
-    with ThreadPoolExecutor(at_once) as threads:
-        made = threads.map(lambda environment: _rebuild(api, environment), wanted.values())
-        return dict(zip(wanted, made, strict=True))
+    return anyio.run(_rebuild_all, images, environments)
 
 
 def forget(api: docker.APIClient, rebuilt: Rebuilt) -> None:
@@ -50,32 +37,31 @@ def forget(api: docker.APIClient, rebuilt: Rebuilt) -> None:
         try:
             api.remove_image(rebuilt.tag)
         except docker.errors.APIError:
-            return  # gone already, or in use: labels name it
+            return  # gone already, or in use: its labels name it
 
 
-def _rebuild(api: docker.APIClient, environment: Environment) -> Rebuilt:
-    build = environment.build
-    assert build
+async def _rebuild_all(
+    images: Images, environments: Mapping[str, Environment]
+) -> dict[str, Rebuilt]:
+    done: dict[str, Rebuilt] = {}
+
+    async def rebuild(key: str, environment: Environment) -> None:
+        done[key] = await _rebuild(images, environment)
+
+    async with anyio.create_task_group() as group:
+        for key, environment in environments.items():
+            if environment.build and not environment.docker_image:
+                group.start_soon(rebuild, key, environment)
+    return done
+
+
+async def _rebuild(images: Images, environment: Environment) -> Rebuilt:
+    assert environment.build
     tag = f"{_REPOSITORY}:{secrets.token_hex(8)}"
-    dockerfile = build.context / build.dockerfile
-    arguments = ["docker", "build", "--no-cache", "--force-rm", "--tag", tag]
-    arguments += ["--label", "rackbench.image=task", "--label", f"{owner.OWNER}=shared"]
-    arguments += ["--file", str(dockerfile)]
-    arguments += [x for pair in build.args.items() for x in ("--build-arg", "=".join(pair))]
-    arguments += ["--target", build.target] if build.target else []
-    buildkit = _BUILDKIT_ONLY.search(dockerfile.read_text(errors="replace"))
     try:
-        done = subprocess.run(
-            [*arguments, str(build.context)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "DOCKER_BUILDKIT": "1" if buildkit else "0"},
-            timeout=environment.build_timeout_seconds,
-            check=False,
+        image = await images.build_again(
+            environment.build, tag, timeout_seconds=environment.build_timeout_seconds
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (ImageError, SandboxError) as error:
         return Rebuilt(problem=str(error))
-    if done.returncode:
-        lines = done.stdout.decode(errors="replace").splitlines()[-_LAST_LINES:]
-        return Rebuilt(problem="\n".join(lines))
-    return Rebuilt(tag, str(api.inspect_image(tag)["Id"]))  # type: ignore[no-untyped-call]
+    return Rebuilt(tag, image.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,8 @@ from rackbench.errors import Exit
 from rackbench.launch import plan_values, start_run
 from rackbench.plan import Plan, PlannedArm, Trial
 from rackbench.progress import Observer
-from rackbench.sandbox.docker import docker_sandboxes
+from rackbench.spec import override_key
+from rackbench_harnesses import registry
 from rackbench_results.outcomes import Outcome
 from rackbench_results.store import RunFolder, write_json
 from rackbench_tasks import Task
@@ -76,6 +78,8 @@ def run_attempts(path: Path, options: CheckOptions, *, observer: Observer) -> At
     """All attempts that the checks need, in one run."""
     checks = _checks(options)
     values = _values(path, options)
+    for override in options.overrides:
+        override_key(values, override)
     plan = plan_values(values, beside=Path.cwd(), origin="task check", strict=options.strict)
     for task in plan.tasks:
         allowances_of(task)  # what is wrong with them is told before anything starts
@@ -94,12 +98,12 @@ def judge(attempts: Attempts, options: CheckOptions, *, say: Say) -> CheckReport
     seen = _seen(attempts)
     images = {}
     if options.checks & _IN_IMAGES:
-        with docker_sandboxes() as sandboxes:
+        connect = registry.load("rackbench.sandboxes", attempts.plan.spec.sandbox.kind)
+        with connect(builds_at_once=max(1, (os.cpu_count() or 2) // 2)) as sandboxes:
             images = look_into(
-                sandboxes.api,
+                sandboxes,
                 [each for task in attempts.plan.tasks if (each := _inspected(task, seen[task.id]))],
                 rebuild=CheckName.REBUILD in options.checks,
-                at_once=max(1, sandboxes.host.cpus // 2),
                 say=say,
             )
     checked = []

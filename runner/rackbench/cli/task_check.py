@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rackbench.cli.options import Json, Results, Strict
+from rackbench.cli.options import Json, Overrides, Results, Strict
 
 if TYPE_CHECKING:
     from rackbench.check import CheckedTask, CheckReport
@@ -50,6 +50,7 @@ def check(
     slots: Annotated[
         int | None, typer.Option(min=1, help="Attempts at once; default: one per CPU core.")
     ] = None,
+    overrides: Overrides = None,
     strict: Strict = False,
     results: Results = Path("runs"),
     json: Json = False,
@@ -68,6 +69,7 @@ def check(
         max_image_mb=max_image_mb,
         slots=slots,
         results=results,
+        overrides=tuple(overrides or ()),
     )
     with live.display() as observer:
         attempts = run_attempts(path, options, observer=observer)

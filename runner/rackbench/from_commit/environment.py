@@ -17,7 +17,7 @@ from rackbench.from_commit import dockerfile as lines_of
 from rackbench.from_commit.cut import Cut, write_cut
 from rackbench.from_commit.fix import Fix
 from rackbench.from_commit.probe import Probed, probe
-from rackbench.from_commit.python_project import PythonProject, read_project
+from rackbench.from_commit.python_project import PythonProject, normalised, read_project
 from rackbench.from_commit.request import DEFAULT_BASE, DEFAULT_WORKDIR, Request
 from rackbench.from_commit.wheels import Interpreter, download
 from rackbench.sandbox.docker import DockerSandboxes
@@ -190,7 +190,15 @@ def _packages(
     """Put wheels beside the Dockerfile; returns its lines that install them."""
     if not wanted:
         return []
-    wheels = download(wanted, interpreter, folder / lines_of.WHEELS, without=project.name)
+    # What a user names goes before what the project pinned.
+    named = {normalised(text) for text in wanted if text not in project.requirements}
+    wheels = download(
+        wanted,
+        interpreter,
+        folder / lines_of.WHEELS,
+        pins=[pin for pin in project.pins if normalised(pin) not in named],
+        without=project.name,
+    )
     return lines_of.with_wheels(wheels, without=_own_names(fix, project))
 
 

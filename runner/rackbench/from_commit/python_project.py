@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ _REQUIREMENT_FILES = tuple(
     for folder in ("requirements/", "requirements-", "tests/requirements-", "")
     for name in ("tests", "test", "testing", "test-requirements", "requirements-test")
 )
+_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 _SETUPTOOLS = ("setuptools", "wheel")
 # Often listed beside what tests need, large, and never imported by a test.
 _NO_TEST_TOOLS = frozenset(
@@ -38,6 +39,8 @@ class PythonProject:
     tests: tuple[str, ...] = ()
     tests_from: str | None = None
     """Where `tests` was found."""
+    pins: tuple[str, ...] = ()
+    """Versions of its lock file, as constraints of pip: those of its own time."""
     version: str = "0.0.0"
     """Of the last tag; for back ends that ask the history, which is cut."""
 
@@ -68,6 +71,7 @@ def read_project(repository: Repository, commit: str) -> PythonProject:
         runtime=tuple(runtime),
         tests=tuple(tests),
         tests_from=origin,
+        pins=tuple(_pins(repository, commit)),
         version=_version(repository, commit),
     )
 
@@ -137,6 +141,19 @@ def _lines(text: str) -> list[str]:
     lines: Iterable[str] = re.sub(r"\\\n", " ", text).splitlines()
     bare = (re.sub(r"(?:^|\s)#.*|\s--hash=\S+", "", line).strip() for line in lines)
     return [line for line in bare if line and not line.startswith(("-", ".", "/"))]
+
+
+def _pins(repository: Repository, commit: str) -> Iterator[str]:
+    for path in _LOCKS:
+        lock = _toml(repository.content(commit, path))
+        versions: dict[str, set[str]] = {}
+        for package in (*lock.get("package", ()), *lock.get("packages", ())):
+            if "version" in package:
+                versions.setdefault(normalised(package["name"]), set()).add(package["version"])
+        if versions:
+            # Several versions are for several Pythons.
+            yield from (f"{n}=={min(v)}" for n, v in sorted(versions.items()) if len(v) == 1)
+            return
 
 
 def _version(repository: Repository, commit: str) -> str:

@@ -40,6 +40,8 @@ class Wanted:
     """Of the Dockerfile."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Added to the context."""
+    fresh: bool = False
+    """Nothing that the builder remembers is used."""
 
     @property
     def is_changed(self) -> bool:
@@ -77,13 +79,18 @@ async def build(
 ) -> None:
     """Build an image, its base images called by `names`.
 
-    Raises ImageError with the builder's last lines.
+    With BuildKit where a client for it is here, as `docker build` does; else with the engine's
+    first builder. Raises ImageError with the builder's last lines.
     """
+    client = await _buildkit_client()
     wanted = Wanted(recipe, tag, recipe.text(names))
-    if await _is_for_buildkit(api, recipe):
-        await _build_with_buildkit(wanted)
+    if recipe.has_heredocs and (client is None or not await _knows_heredocs(api)):
+        wanted = _reworded(wanted)
+    if client is not None and not wanted.files:
+        await _build_with_buildkit(wanted, client)
         return
-    wanted = _reworded(wanted)
+    if recipe.needs_buildkit:
+        _refuse(recipe, _without_buildkit(client), [])
     given_up = threading.Event()
     try:
         await anyio.to_thread.run_sync(
@@ -94,22 +101,33 @@ async def build(
         given_up.set()
 
 
-async def _is_for_buildkit(api: docker.APIClient, recipe: Recipe) -> bool:
-    if recipe.needs_buildkit or not recipe.has_heredocs:
-        return recipe.needs_buildkit
+async def _knows_heredocs(api: docker.APIClient) -> bool:
     version = await anyio.to_thread.run_sync(lambda: str(api.version()["Version"]))
-    knows_heredocs = int(version.partition(".")[0]) >= _FIRST_WITH_HEREDOCS
-    return knows_heredocs and await _buildkit_client() is not None
+    return int(version.partition(".")[0]) >= _FIRST_WITH_HEREDOCS
+
+
+def _without_buildkit(client: str | None) -> str:
+    if client is None:
+        return (
+            "it needs BuildKit, and no client here speaks it; install Docker's buildx plugin "
+            "(`docker buildx version` must answer)"
+        )
+    return (
+        f"it copies heredocs, which an engine knows from version {_FIRST_WITH_HEREDOCS} on, and "
+        "has flags that only BuildKit knows; write the heredocs into files beside it"
+    )
 
 
 def _reworded(wanted: Wanted) -> Wanted:
-    """What the first builder understands."""
-    if not wanted.recipe.has_heredocs:
-        return wanted
+    """What older readers of Dockerfiles understand."""
     try:
         reworded = without_heredocs(wanted.text, wanted.recipe.build.args)
     except HeredocError as error:
-        _refuse(wanted.recipe, f"it needs BuildKit and an engine from version 23 on: {error}", [])
+        _refuse(
+            wanted.recipe,
+            f"it has {error}, which an engine knows from version {_FIRST_WITH_HEREDOCS} on",
+            [],
+        )
     return replace(wanted, text=reworded.text, files=reworded.files)
 
 
@@ -129,6 +147,7 @@ def _build(
                 target=recipe.build.target,
                 tag=wanted.tag,
                 labels=LABELS,
+                nocache=wanted.fresh,
                 rm=True,
                 forcerm=True,
                 decode=True,
@@ -170,21 +189,14 @@ def _ignored(context: Path) -> Iterator[str]:
             yield line
 
 
-async def _build_with_buildkit(wanted: Wanted) -> None:
-    """Mounts need BuildKit, which only the engine's own clients speak."""
+async def _build_with_buildkit(wanted: Wanted, program: str) -> None:
     recipe, build = wanted.recipe, wanted.recipe.build
-    program = await _buildkit_client()
-    if program is None:
-        _refuse(
-            recipe,
-            "it needs BuildKit, and no client here speaks it; install Docker's buildx plugin "
-            "(`docker buildx version` must answer)",
-            [],
-        )
     arguments = [x for pair in build.args.items() for x in ("--build-arg", "=".join(pair))]
     arguments += [x for pair in LABELS.items() for x in ("--label", "=".join(pair))]
     if build.target:
         arguments += ["--target", build.target]
+    if wanted.fresh:
+        arguments.append("--no-cache")
     with tempfile.TemporaryDirectory(prefix="rackbench-build-") as scratch:
         file = Path(scratch) / "Dockerfile"
         file.write_text(wanted.text)

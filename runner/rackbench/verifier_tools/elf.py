@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import struct
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +38,25 @@ def needs(path: Path) -> list[str]:
     content = path.read_bytes()
     entries, strings = _dynamic(content)
     return [_string(content, strings + e.value) for e in entries if e.tag == _NEEDED]
+
+
+def linked(programs: Sequence[Path], env: Mapping[str, str] | None = None) -> dict[str, Path]:
+    """Where this machine finds the libraries that files are linked to, by the names they ask for."""
+    done = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False, env=env)
+    found: dict[str, Path] = {}
+    for line in done.stdout.splitlines():
+        name, arrow, rest = line.strip().partition(" => ")
+        place = rest.split(" (")[0]
+        if arrow and place.startswith("/") and Path(place).exists():
+            found.setdefault(name, Path(place))
+    return found
+
+
+def loader(path: Path) -> Path | None:
+    """The program that loads a file and its libraries; None for one that needs none."""
+    content = path.read_bytes()
+    found = re.search(rb"\0?(/lib[\w/.-]*/ld-linux[\w.-]*)\0", content[:4096])
+    return Path(found.group(1).decode()) if found else None
 
 
 def search_beside(path: Path, relative: str) -> bool:

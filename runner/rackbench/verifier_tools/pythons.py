@@ -130,15 +130,8 @@ def _make_movable(prefix: Path, target: Path, version: str) -> None:
 
 def _libraries(programs: Sequence[Path], prefix: Path) -> list[Path]:
     """Libraries of this machine that the interpreter and its modules are linked to."""
-    env = {**os.environ, "LD_LIBRARY_PATH": str(prefix / "lib")}
-    done = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False, env=env)
-    found: dict[str, Path] = {}
-    for line in done.stdout.splitlines():
-        name, arrow, rest = line.strip().partition(" => ")
-        place = rest.split(" (")[0]
-        if arrow and place.startswith("/") and not name.startswith(_SYSTEM_LIBRARIES):
-            found.setdefault(name, Path(place).parent / name)
-    return [path for path in found.values() if path.exists()]
+    found = elf.linked(programs, {**os.environ, "LD_LIBRARY_PATH": str(prefix / "lib")})
+    return [path for name, path in found.items() if not name.startswith(_SYSTEM_LIBRARIES)]
 
 
 def _strip(programs: Sequence[Path]) -> None:

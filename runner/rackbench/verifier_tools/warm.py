@@ -20,6 +20,7 @@ from rackbench.verifier_tools.index import (
     read_index,
     write_index,
 )
+from rackbench.verifier_tools.programs import add_programs
 from rackbench.verifier_tools.pythons import add_python, fetch_python
 from rackbench.verifier_tools.script import Request
 from rackbench.verifier_tools.wants import Wants, wants_of
@@ -34,6 +35,7 @@ _COMMON = (
     "colorama", "exceptiongroup", "tomli", "typing-extensions",
 )  # fmt: skip
 _COMMON_PYTHONS = ("3.11", "3.12", "3.13")
+_PROGRAMS = ("curl", "wget")
 _ANSWERED_BY_STAND_INS = {"curl", "wget", "ca-certificates", "python3", "python3-pip"}
 _SHIMS = {
     "run": ("run",),
@@ -110,6 +112,8 @@ def warm_tools(
             work.answered = {_key(wanted): wanted for wanted in known.answered}
         _write_shims(folder)
         uv = fetch_uv(folder / "uv")
+        for name in add_programs(_PROGRAMS, folder / "programs"):
+            report(f"this machine has no {name} to lend: verifiers get it for uv's installer alone")
         _add_pythons(work, pythons, wants)
         versions = _versions(work, wants)
         for names in (_COMMON, *((name,) for name in packages)):

@@ -53,9 +53,10 @@ class ComposeFile:
                         "agent may see it"
                     )
                 else:
-                    findings.problem(
+                    # No error: one such task must not keep a whole suite from running.
+                    findings.warning(
                         f"{self.path.name} mounts {source} of this machine into {name!r}; "
-                        "a sandbox gets nothing but the task's own files"
+                        "a sandbox gets nothing but the task's own files, so it is unsupported"
                     )
             build = self.service(name, variables).build
             if build and not build.context.is_relative_to(task):

@@ -179,7 +179,7 @@ def _fetched(remote: str, repository: Repository, commit: str, cache: Path) -> P
     if found := kept(cache, key):
         return found
     with keeping(cache, key) as tree, tempfile.TemporaryDirectory(prefix="rackbench-git-") as made:
-        git_dir = Path(made)
+        git_dir = Path(made) / "git"
         fetch_commit(git_dir, remote, commit=commit, ref=repository.ref)
         _check_path(git_dir, repository, commit)
         write_files(git_dir, commit, path=repository.path, into=tree)

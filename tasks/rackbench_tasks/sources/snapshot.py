@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 from rackbench_tasks.problem import TaskError
@@ -10,6 +11,8 @@ from rackbench_tasks.sources.git import GitFailure, git
 
 _LFS = b"version https://git-lfs"
 _LFS_BYTES = 1024
+# What a server says that gives the same by other means.
+_OTHER_WAY = re.compile(r"unadvertised|couldn't find remote ref|shallow|filter")
 _SHA256_DIGITS = 64
 # A local repository is ours to read as we like; a server decides for itself.
 _LOCAL_SERVER = (
@@ -23,31 +26,32 @@ def fetch_commit(git_dir: Path, remote: str, *, commit: str, ref: str) -> None:
     `ref` is asked for where the server gives no commits by number, and everything where that
     fails too. Raises GitFailure, TaskError.
     """
-    hash_kind = "sha256" if len(commit) == _SHA256_DIGITS else "sha1"
+    refs = [commit] if ref == commit else [commit, f"refs/tags/{ref}", f"refs/heads/{ref}"]
+    attempts = [["--filter=blob:none", "--depth=1", "origin", wanted] for wanted in refs]
+    attempts.append(["origin", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"])
+    first: GitFailure | None = None
+    for attempt in attempts:
+        # New each time: after an attempt with a filter, git looks for whatever is missing at a
+        # server that may have no such thing, and asks it for ever.
+        _make_repository(git_dir, remote, digits=len(commit))
+        try:
+            git(["fetch", "--quiet", "--no-tags", *attempt], git_dir=git_dir)
+            if _has(git_dir, commit):
+                return
+        except GitFailure as failure:
+            first = first or failure
+            if not _OTHER_WAY.search(failure.said):
+                raise
+    raise first or GitFailure("fetch", f"the commit {commit} is in no branch and no tag")
+
+
+def _make_repository(git_dir: Path, remote: str, *, digits: int) -> None:
+    shutil.rmtree(git_dir, ignore_errors=True)
+    hash_kind = "sha256" if digits == _SHA256_DIGITS else "sha1"
     git(["init", "--quiet", "--bare", "--template=", f"--object-format={hash_kind}", str(git_dir)])
     git(["remote", "add", "--", "origin", remote], git_dir=git_dir)
     if remote.startswith(("/", "file://")):
         git(["config", "remote.origin.uploadpack", _LOCAL_SERVER], git_dir=git_dir)
-    lean = ["fetch", "--quiet", "--no-tags", "--filter=blob:none", "--depth=1", "origin"]
-    attempts = [
-        [*lean, commit],
-        *([[*lean, f"refs/tags/{ref}"], [*lean, f"refs/heads/{ref}"]] if ref != commit else []),
-        [*lean[:4], "origin", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"],
-    ]
-    first: GitFailure | None = None
-    for attempt in attempts:
-        try:
-            git(attempt, git_dir=git_dir)
-        except GitFailure as failure:
-            first = first or failure
-            if re.search(
-                r"not our ref|unadvertised|couldn't find remote ref|shallow", failure.said
-            ):
-                continue
-            raise
-        if _has(git_dir, commit):
-            return
-    raise first or GitFailure("fetch", f"the commit {commit} is in no branch and no tag")
 
 
 def _has(git_dir: Path, commit: str) -> bool:

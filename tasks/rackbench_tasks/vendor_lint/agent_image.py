@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from rackbench_tasks.dockerfile import Dockerfile
 from rackbench_tasks.vendor_lint.bundle import Bundle, at
 from rackbench_tasks.vendor_lint.commands import commands, installs
-from rackbench_tasks.vendor_lint.finding import LintFinding, error
+from rackbench_tasks.vendor_lint.finding import LintFinding, error, warning
 from rackbench_tasks.vendor_lint.image_paths import made_paths, script_of
 from rackbench_tasks.vendor_lint.recipe import recipe_rules
 from rackbench_tasks.vendor_lint.taxonomy import is_reserved
@@ -92,15 +92,25 @@ def _answers(bundle: Bundle) -> Iterator[LintFinding]:
         for path in bundle.files(folder)
         if (digest := _digest(bundle, path))
     }
+    alike: dict[str, list[str]] = {}
     for path in bundle.files("environment"):
-        twin = hidden.get(_digest(bundle, path) or "")
-        if twin or _ANSWERS.search(path):
-            what = f"is the same as {twin}" if twin else "is named like a file of the verifier"
+        if _ANSWERS.search(path):
             yield error(
                 f"{_AREA}/answer-in-context",
                 path,
-                f"{what}, and the agent can read it; keep it out of environment/",
+                "is named like a file of the verifier or the reference, and the agent can read "
+                "it; keep it out of environment/",
             )
+        elif twin := hidden.get(_digest(bundle, path) or ""):
+            alike.setdefault(twin.partition("/")[0], []).append(path)
+    for folder, paths in alike.items():
+        more = f" and {len(paths) - 1} more files are" if len(paths) > 1 else " is"
+        yield warning(
+            f"{_AREA}/same-file",
+            paths[0],
+            f"this file{more} in {folder}/ as well, with the same content, and the agent can read "
+            "what is to be kept from it; make sure that no answer can be told by it",
+        )
 
 
 def _digest(bundle: Bundle, path: str) -> str | None:

@@ -76,5 +76,6 @@ def _of_file(bundle: Bundle, path: str) -> Iterator[LintFinding]:
                 "layout/canary",
                 f"{path}:{number}",
                 "holds a canary, or an identifier that looks like one; none may be in a task, "
-                "since it may be used for training; delete it",
+                "since it may be used for training; delete it here, and wherever else it is",
             )
+            return

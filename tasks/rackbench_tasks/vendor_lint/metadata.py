@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
 
-from rackbench_tasks.problem import shown
 from rackbench_tasks.vendor_lint.finding import LintFinding, error, warning
-from rackbench_tasks.vendor_lint.settings import Settings
+from rackbench_tasks.vendor_lint.settings import Settings, told
 from rackbench_tasks.vendor_lint.taxonomy import DOMAINS, EXPLANATIONS, LANGUAGES
 
 _FEW_CHARACTERS = 40
@@ -25,7 +24,7 @@ def metadata(settings: Settings, *, services: int) -> Iterator[LintFinding]:
         yield error(
             "task-toml/expert-time",
             settings.where("metadata.expert_time_estimate_hours"),
-            f"expert_time_estimate_hours is {shown(hours)}; write the hours that somebody who "
+            f"expert_time_estimate_hours is {told(hours)}; write the hours that somebody who "
             "knows the field needs",
         )
     for key in EXPLANATIONS:
@@ -34,7 +33,7 @@ def metadata(settings: Settings, *, services: int) -> Iterator[LintFinding]:
             yield error(
                 "task-toml/explanations",
                 settings.where(f"metadata.{key}"),
-                f"{key} is {shown(text)}; write some sentences",
+                f"{key} is {told(text)}; write some sentences",
             )
     yield from _several_containers(settings, services)
 
@@ -46,7 +45,7 @@ def _authors(settings: Settings) -> Iterator[LintFinding]:
             yield error(
                 "task-toml/author",
                 settings.where(f"metadata.{key}"),
-                f'{key} is {shown(value)}; write {key} = "anonymous"',
+                f'{key} is {told(value)}; write {key} = "anonymous"',
             )
 
 
@@ -56,7 +55,7 @@ def _category(settings: Settings) -> Iterator[LintFinding]:
         yield error(
             "task-toml/category",
             settings.where("metadata.category"),
-            f"category is {shown(category)}; {_choice(category, DOMAINS)}",
+            f"category is {told(category)}; {_choice(category, DOMAINS)}",
         )
         return
     subcategory = settings.get("metadata.subcategory")
@@ -64,7 +63,7 @@ def _category(settings: Settings) -> Iterator[LintFinding]:
         yield error(
             "task-toml/subcategory",
             settings.where("metadata.subcategory"),
-            f"subcategory is {shown(subcategory)}, which {category} does not have; "
+            f"subcategory is {told(subcategory)}, which {category} does not have; "
             f"{_choice(subcategory, DOMAINS[category])}",
         )
 
@@ -97,7 +96,7 @@ def _lists(settings: Settings) -> Iterator[LintFinding]:
         yield error(
             "task-toml/languages",
             settings.where("metadata.languages"),
-            f"languages has {', '.join(map(shown, others))}; known are {', '.join(LANGUAGES)}",
+            f"languages has {', '.join(map(told, others))}; known are {', '.join(LANGUAGES)}",
         )
 
 
@@ -108,7 +107,7 @@ def _several_containers(settings: Settings, services: int) -> Iterator[LintFindi
         yield error(
             "task-toml/multi-container",
             settings.where(key),
-            f"is_multi_container is {shown(value)}; write true, or leave it out",
+            f"is_multi_container is {told(value)}; write true, or leave it out",
         )
     elif services > 1 and not value:
         yield error(

@@ -68,8 +68,9 @@ def is_canonical(name: str) -> bool:
 
 
 def _has_reason(dockerfile: Dockerfile, instruction: Instruction) -> bool:
-    above = dockerfile.lines[instruction.first - 1] if instruction.first else ""
-    return above.lstrip().startswith("#")
+    above = instruction.first - 1
+    is_comment = above >= 0 and dockerfile.lines[above].lstrip().startswith("#")
+    return is_comment and above not in dockerfile.directives.values()
 
 
 def _packages(

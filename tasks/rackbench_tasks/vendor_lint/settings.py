@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackbench_tasks.formats.lines import toml_lines
+from rackbench_tasks.problem import shown
 
 FILE = "task.toml"
 
@@ -22,8 +23,9 @@ class Settings:
     def where(self, key: str) -> str:
         """The line of a key, or of the nearest table above it."""
         while key:
-            if key in self.lines:
-                return f"{FILE}:{self.lines[key]}"
+            # Of an array of tables its entries have lines, and it has none.
+            if line := self.lines.get(key) or self.lines.get(f"{key}.0"):
+                return f"{FILE}:{line}"
             key = key.rpartition(".")[0]
         return FILE
 
@@ -44,6 +46,11 @@ class Settings:
             return []
         sources = (entry.get("source") if isinstance(entry, dict) else entry for entry in entries)
         return [source for source in sources if isinstance(source, str) and source]
+
+
+def told(value: Any) -> str:
+    """A value in words; None is a key that is not there."""
+    return "missing" if value is None else shown(value)
 
 
 def read_settings(text: str) -> Settings:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rackbench_tasks.problem import shown
 from rackbench_tasks.vendor_lint.finding import LintFinding, error, warning
-from rackbench_tasks.vendor_lint.settings import Settings
+from rackbench_tasks.vendor_lint.settings import Settings, told
 from rackbench_tasks.vendor_lint.taxonomy import is_reserved
 
 _FIXED: dict[str, tuple[float, str]] = {
@@ -38,11 +37,10 @@ def settings_rules(settings: Settings, slug: str) -> Iterator[LintFinding]:
     """Every rule of task.toml but those of its metadata."""
     name = settings.get("name")
     if name != slug:
-        found = "is missing" if name is None else f"is {shown(name)}"
         yield error(
             "task-toml/name",
             settings.where("name"),
-            f'`name` {found}; it must be the folder\'s name; write name = "{slug}" above the '
+            f'`name` is {told(name)}; it must be the folder\'s name; write name = "{slug}" above the '
             "first table",
         )
     yield from _artifacts(settings)
@@ -70,7 +68,7 @@ def _artifacts(settings: Settings) -> Iterator[LintFinding]:
         yield error(
             "task-toml/artifacts-shape",
             settings.where("artifacts"),
-            f"`artifacts` is {shown(entries)}; write a list of paths",
+            f"`artifacts` is {told(entries)}; write a list of paths",
         )
     else:
         for number, entry in enumerate(entries):
@@ -85,7 +83,7 @@ def _artifact_problem(entry: Any) -> str | None:
     if isinstance(entry, dict) and (unknown := set(entry) - {"source", "exclude"}):
         return f"an artifact has {', '.join(sorted(unknown))}; only source and exclude are known"
     if not isinstance(source, str) or not source.startswith("/"):
-        return f"an artifact is {shown(source)}; write an absolute path"
+        return f"an artifact is {told(source)}; write an absolute path"
     if is_reserved(source.rstrip("/")):
         return f"an artifact is {source}, which belongs to the verifier or the oracle; use another"
     return None
@@ -97,7 +95,7 @@ def _phases(settings: Settings) -> Iterator[LintFinding]:
         yield error(
             "task-toml/verifier-mode",
             settings.where("verifier.environment_mode"),
-            f"[verifier] environment_mode is {shown(mode)}; the agent must not share the "
+            f"[verifier] environment_mode is {told(mode)}; the agent must not share the "
             'verifier\'s container; write environment_mode = "separate"',
         )
     for key, (wanted, rule) in _FIXED.items():
@@ -107,7 +105,7 @@ def _phases(settings: Settings) -> Iterator[LintFinding]:
             yield error(
                 rule,
                 settings.where(key),
-                f"[{table}] {name} is {shown(value)}; all tasks have the same; "
+                f"[{table}] {name} is {told(value)}; all tasks have the same; "
                 f"write {name} = {wanted:g}",
             )
     network = settings.get("environment.network_mode")
@@ -115,7 +113,7 @@ def _phases(settings: Settings) -> Iterator[LintFinding]:
         yield error(
             "task-toml/network-mode",
             settings.where("environment.network_mode"),
-            f'[environment] network_mode is {shown(network)}; write "public", or "no-network" '
+            f'[environment] network_mode is {told(network)}; write "public", or "no-network" '
             "where the network would spare the agent the work",
         )
     elif network == "no-network":
