@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import json
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rackbench.endpoint.serving import EndpointKind
 from rackbench.errors import UsageError
-from rackbench.spec import Arm, RunSpec, TaskSource
+from rackbench.spec import Arm, RunSpec
 from rackbench.verifier_tools import VerifierTools, load_tools
 from rackbench_harnesses import registry
 from rackbench_harnesses.ports import Harness
 from rackbench_harnesses.settings import SettingsError, read_settings
 from rackbench_results.outcomes import Reason
 from rackbench_results.records import EndpointIdentity, TrialKey
-from rackbench_tasks import Need, Network, NetworkMode, Stage, Task, TaskError, load_suite
+from rackbench_tasks import (
+    Need,
+    Network,
+    NetworkMode,
+    Origin,
+    Source,
+    Stage,
+    Suite,
+    Task,
+    TaskError,
+    load_sources,
+)
 
 _MEGABYTE = 1024 * 1024
 _NOT_OFFERED = {
@@ -93,6 +103,8 @@ class Plan:
 
     spec: RunSpec
     tasks: tuple[Task, ...]
+    origins: Mapping[str, Origin]
+    """Of the tasks, by id."""
     arms: tuple[PlannedArm, ...]
     endpoints: Mapping[str, EndpointKind]
     trials: tuple[Trial, ...]
@@ -140,6 +152,7 @@ class Plan:
                     "name": task.name,
                     "folder": str(task.folder),
                     "digest": task.digest,
+                    "origin": asdict(self.origins[task.id]),
                     "resources": _as_dict(self.resources(task)),
                     "needs": list(task.needs),
                 }
@@ -183,7 +196,10 @@ def make_plan(
     except registry.PluginError as error:
         raise UsageError(f"sandbox.kind: {error}") from error
     arms = tuple(_arm(arm) for arm in spec.arms)
-    tasks, warnings = _tasks(spec.tasks, strict=strict, host_env=host_env)
+    suite = _suite(spec.tasks, strict=strict, host_env=host_env)
+    tasks = suite.tasks
+    told = [*suite.warnings, *(line for task in tasks for line in task.warnings)]
+    warnings = list(dict.fromkeys(told))
     trials = [
         Trial(task, arm, index) for index in range(spec.attempts) for task in tasks for arm in arms
     ]
@@ -198,7 +214,8 @@ def make_plan(
             ]
     return Plan(
         spec=spec,
-        tasks=tuple(tasks),
+        tasks=tasks,
+        origins=suite.origins,
         arms=arms,
         endpoints=endpoints,
         trials=tuple(trials),
@@ -215,39 +232,21 @@ def unsupported(task: Task) -> tuple[Reason, str] | None:
     return None
 
 
-def _tasks(
-    sources: Sequence[TaskSource], *, strict: bool, host_env: Mapping[str, str]
-) -> tuple[list[Task], list[str]]:
-    tasks: dict[str, Task] = {}
-    problems: list[str] = []
-    warnings: list[str] = []
-    for source in sources:
-        try:
-            suite = load_suite(source.path, strict=strict, host_env=host_env)
-        except TaskError as error:
-            problems += error.problems
-            continue
-        warnings += suite.warnings
-        chosen = [task for task in suite.tasks if _chosen(task, source)]
-        if not chosen:
-            problems.append(f"{source.path}: no task is left after include and exclude")
-        for task in chosen:
-            warnings += task.warnings
-            if twin := tasks.get(task.name):
-                problems.append(f"two tasks are called {task.name}: {twin.folder}, {task.folder}")
-            tasks[task.name] = task
+def _suite(sources: Sequence[Source], *, strict: bool, host_env: Mapping[str, str]) -> Suite:
+    # Sources have absolute paths by now.
+    try:
+        suite = load_sources(sources, beside=Path("/"), strict=strict, host_env=host_env)
+    except TaskError as error:
+        raise UsageError(str(error)) from error
+    named: dict[str, Task] = {}
+    problems = [
+        f"two tasks are called {task.name}: {twin.folder}, {task.folder}"
+        for task in suite.tasks
+        if (twin := named.setdefault(task.name, task)) is not task
+    ]
     if problems:
         raise UsageError("\n".join(problems))
-    return list(tasks.values()), list(dict.fromkeys(warnings))
-
-
-def _chosen(task: Task, source: TaskSource) -> bool:
-    def matches(patterns: Sequence[str]) -> bool:
-        return any(
-            fnmatch.fnmatch(name, pattern) for pattern in patterns for name in (task.name, task.id)
-        )
-
-    return matches(source.include) and not matches(source.exclude)
+    return suite
 
 
 def _arm(arm: Arm) -> PlannedArm:

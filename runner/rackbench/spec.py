@@ -12,19 +12,9 @@ from pydantic import Field, field_validator, model_validator
 
 from rackbench.errors import UsageError
 from rackbench_harnesses.settings import Settings, SettingsError, read_settings
+from rackbench_tasks import Source
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-class TaskSource(Settings):
-    """Where tasks come from."""
-
-    path: Path
-    """A suite file, a folder of tasks, or one task; relative to the run file."""
-    include: tuple[str, ...] = ("*",)
-    """Patterns of task names or ids to take."""
-    exclude: tuple[str, ...] = ()
-    """Patterns of task names or ids to leave out."""
 
 
 class Arm(Settings):
@@ -83,7 +73,7 @@ class RunSpec(Settings):
 
     name: str = "run"
     """Part of the run's folder name."""
-    tasks: tuple[TaskSource, ...] = Field(min_length=1)
+    tasks: tuple[Source, ...] = Field(min_length=1)
     """Where the tasks come from: one path, or several."""
     arms: tuple[Arm, ...] = Field(min_length=1)
     """What is compared."""
@@ -170,10 +160,7 @@ def make_spec(values: Mapping[str, Any], *, origin: str, beside: Path) -> RunSpe
     except SettingsError as error:
         lines = "".join(f"\n  {problem}" for problem in error.problems)
         raise UsageError(f"run file {origin}:{lines}") from error
-    sources = tuple(
-        source.model_copy(update={"path": (beside / source.path).resolve()})
-        for source in spec.tasks
-    )
+    sources = tuple(source.anchored(beside) for source in spec.tasks)
     tools = spec.verifier_tools and (beside / spec.verifier_tools.expanduser()).resolve()
     return spec.model_copy(update={"tasks": sources, "verifier_tools": tools})
 
