@@ -44,7 +44,7 @@ class Work:
     folder: Path
     """Of the stage, in the attempt's."""
     since_ticks: int
-    """When the agent phase began."""
+    """When the first agent phase began: what started since is the agent's."""
 
     @property
     def verifier_network(self) -> Network:
@@ -107,7 +107,7 @@ async def judge_apart(
     user = stage.verifier.user or image.user or "0"
     with attempt.phase("collect"):
         await _run_hooks(work)
-        await place.main.kill_since(0)
+        await place.main.kill_since(work.since_ticks)
         published = [] if any(_is_published(each) for each in stage.artifacts) else [PUBLISHED]
         wanted = [*published, *stage.artifacts]
         artifacts = await _collect(work, wanted, owner=_numbers(user) or (0, 0))

@@ -62,6 +62,7 @@ async def _live(attempt: Attempt) -> Verdict:
     with attempt.phase("image"):
         prepared = await prepare(attempt)
     done: list[Done] = []
+    since_ticks = 0
     async with (
         _sandbox(attempt, prepared) as (place, until_removed),
         AsyncExitStack() as until_agents_end,
@@ -70,7 +71,8 @@ async def _live(attempt: Attempt) -> Verdict:
         for stage in task.stages:
             is_last = stage is task.stages[-1]
             crashes = serving.crashes if serving else 0
-            end, since_ticks = await work_on(stage, place, attempt, serving, line)
+            end, began_ticks = await work_on(stage, place, attempt, serving, line)
+            since_ticks = since_ticks or began_ticks
             if is_last:  # calls cut off at the time limit are among what is counted
                 await until_agents_end.aclose()
             if line:

@@ -92,15 +92,17 @@ _MODULES = {
 
 
 def setup_fault(output: str, tests: Mapping[str, object], *, script: str = "") -> str | None:
-    """Why a verifier's own set-up failed; None where it did not, or any test ran.
+    """Why a verifier's own set-up failed, as it says itself; None where it did not, or any test ran.
 
-    `tests` are results by test, none where none are known. `script` is the text of the verifier's
+    `tests` are results by test, none where none are known; a whole file is no test. `script` is the text of the verifier's
     own script: programs that it names itself are believed on their own word.
     """
     # No line that tells anything is long, and the patterns need a bound.
     lines = [line[:_LINE_CHARACTERS] for line in _ESCAPES.sub("", output).splitlines()]
     text = "\n".join(lines)
-    if tests or _TESTS_RAN.search(text):
+    # A file that could not be loaded is reported like a test.
+    ran = any(not name.endswith(".py") for name in tests)
+    if ran or _TESTS_RAN.search(text):
         return None
     ends = _PYTEST_END.findall(text)
     if ends:
@@ -149,4 +151,4 @@ def _uncollected(text: str, ends: Sequence[str]) -> str | None:
 
 def _told(line: str) -> str:
     shown = "".join(char if char.isprintable() else "?" for char in line.strip())
-    return f"its set-up failed before any test ran: {shown[:_SHOWN_CHARACTERS]}"
+    return shown[:_SHOWN_CHARACTERS]

@@ -83,7 +83,9 @@ def test_what_is_wrong_is_told_with_its_line(harbor: Path, toml: str, said: str)
         ("~/.ssh", "mounts ~/.ssh of this machine into 'main'"),
     ],
 )
-def test_a_mount_of_the_host_is_told_and_leaves_the_suite_usable(harbor: Path, source: str, said: str) -> None:
+def test_a_mount_of_the_host_is_told_and_leaves_the_suite_usable(
+    harbor: Path, source: str, said: str
+) -> None:
     (harbor / "environment" / "docker-compose.yaml").write_text(
         f"services:\n  main:\n    volumes:\n      - {source}:/mnt\n"
     )

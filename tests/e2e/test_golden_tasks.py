@@ -36,4 +36,6 @@ def test_every_golden_task_runs_unmodified(program: Program, task_format: str) -
         if task in WITHOUT_REFERENCE:
             expected[f"{task}/oracle"] = no_reference
     assert found == expected
-    assert len(found) == 2 * len([path for path in (TASKS / task_format).iterdir() if path.is_dir()])
+    assert len(found) == 2 * len(
+        [path for path in (TASKS / task_format).iterdir() if path.is_dir()]
+    )

@@ -118,7 +118,9 @@ def test_containers_of_dead_runs_are_a_warning(
 
 
 def test_a_name_without_a_remedy() -> None:
-    with pytest.raises(UsageError, match=r"no remedy for gpus; .*docker, compose, base-image, engine"):
+    with pytest.raises(
+        UsageError, match=r"no remedy for gpus; .*docker, compose, base-image, engine"
+    ):
         mend(["gpus", "docker"], print)
 
 

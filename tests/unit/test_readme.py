@@ -81,14 +81,19 @@ def test_every_setting_and_finish_of_harnesses_is_explained() -> None:
         assert f"`{finish}`" in HARNESSES
 
 
-def test_every_command_is_explained() -> None:
+@pytest.mark.parametrize(("group", "count"), [((), 8), (("task",), 6), (("task", "images"), 2)])
+def test_every_command_is_explained(group: tuple[str, ...], count: int) -> None:
     told = RUNNER.partition("## The command line")[2]
     rackbench = Path(sys.executable).with_name("rackbench")
-    listed = subprocess.run([rackbench, "--help"], capture_output=True, text=True, check=True)
-    commands = re.findall(r"^  ([a-z]+)  ", listed.stdout.partition("Commands:")[2], re.MULTILINE)
-    assert len(commands) == 8
+    listed = subprocess.run(
+        [rackbench, *group, "--help"], capture_output=True, text=True, check=True
+    )
+    commands = re.findall(r"^  ([a-z-]+)  ", listed.stdout.partition("Commands:")[2], re.MULTILINE)
+    assert len(commands) == count
     for command in commands:
-        assert f"`rackbench {command}" in told
+        assert " ".join(["`rackbench", *group, command]) in told.replace(
+            "`images", "`rackbench task images"
+        )
 
 
 def test_exit_codes_are_explained() -> None:

@@ -160,6 +160,11 @@ def test_results_of_tests_end_the_look() -> None:
     assert setup_fault(NO_UV, {"test_one": "failed"}) is None
 
 
+def test_a_file_that_could_not_be_loaded_is_no_test() -> None:
+    fault = setup_fault(NO_PANDAS + UNLOADED, {"../tests/test_outputs.py": "error"})
+    assert fault == "the tests import pandas, which could not be installed"
+
+
 @pytest.mark.parametrize(
     "output",
     [

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from rackbench.check.layers import ImageFiles, digest_of, lines_in
-from rackbench.check.repository import Repository
+from rackbench.check.layers import digest_of, lines_in
 from rackbench_tasks import Task
 
 _LINE_BYTES = 12
@@ -44,26 +43,6 @@ class Answer:
     digest: str
     lines: frozenset[bytes]
     """Stripped, and long enough to be told from others."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImageLook:
-    """An image of a task, looked through."""
-
-    files: ImageFiles
-    repositories: tuple[Repository, ...]
-    answers: tuple[Answer, ...]
-    visible: tuple[str, ...]
-    """Of the verifier's files, to the agent before it began."""
-    left_out: tuple[str, ...]
-    """What the reference changed, too large or too many to look for."""
-    size_bytes: int
-    rebuilt: ImageFiles | None = None
-    """Of the image built once more without a cache."""
-    rebuild_problem: str = ""
-    """Why it could not be built again."""
-    problem: str = ""
-    """Why it could not be read."""
 
 
 def answers_of(task: Task, produced: Mapping[str, bytes]) -> list[Answer]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rackbench.check.answer import ImageLook
 from rackbench.check.finding import CheckName, Finding
+from rackbench.check.image_look import ImageLook
 from rackbench.check.options import Allowances, CheckOptions
 from rackbench.check.variant import Variant
 from rackbench_results.outcomes import Outcome

@@ -51,7 +51,7 @@ def _judge_rebuild(case: Case) -> list[Finding]:
         text = "the image cannot be built again without a cache"
         return [Finding(CheckName.REBUILD, Level.ERROR, text, lines)]
     if look.rebuilt is None:
-        text = "there is nothing to build again: the task names a finished image"
+        text = "there is no recipe to build again: a finished image, or one of a compose project"
         return [Finding(CheckName.REBUILD, Level.NOTE, text)]
     allowed = case.allowances.varies
     differing = [

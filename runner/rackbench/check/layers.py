@@ -151,7 +151,7 @@ def _layer(archive: _Archive, stream: IO[bytes]) -> _Layer:
                 layer.emptied.append(folder)
             elif name.startswith(_WHITEOUT):
                 layer.gone.append(f"{folder}/{name.removeprefix(_WHITEOUT)}".lstrip("/"))
-            elif path and path != ".":
+            elif path and path != "." and ".." not in path.split("/"):
                 layer.entries[path] = _entry(archive, layer, member, inner, path)
     return layer
 

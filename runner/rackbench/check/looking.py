@@ -10,8 +10,10 @@ from tempfile import TemporaryDirectory
 import docker
 import docker.errors
 
-from rackbench.check.answer import Answer, ImageLook, answers_of
+from rackbench.check.answer import Answer, answers_of
+from rackbench.check.image_look import ImageLook
 from rackbench.check.layers import ImageFiles, read_images
+from rackbench.check.likeness import Likeness
 from rackbench.check.rebuild import Rebuilt, forget, rebuild_all
 from rackbench.check.repository import find_repositories
 from rackbench.check.watched import WatchedOracle
@@ -77,11 +79,8 @@ def look_into(
 def _look(each: Inspected, seen: _Pass, answers: Sequence[Answer]) -> ImageLook:
     files = seen.images.get(each.image, {})
     made = seen.rebuilt.get(each.image, Rebuilt())
-    repositories = find_repositories(
-        files,
-        digests={answer.digest for answer in answers},
-        lines={line for answer in answers for line in answer.lines},
-    )
+    wanted = frozenset(line for answer in answers for line in answer.lines)
+    repositories = find_repositories(files, Likeness(answers, files), wanted=wanted)
     return ImageLook(
         files=files,
         repositories=tuple(repositories),

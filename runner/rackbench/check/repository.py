@@ -12,22 +12,22 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from rackbench.check.layers import ImageFiles, digest_of, lines_in
+from rackbench.check.likeness import Like, Likeness
 
 _TEXT_BYTES = 2_000_000
+_BATCH_BYTES = 64_000_000
+_TOLD = 40
 _SECONDS = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A content that git keeps, and that is like one that was looked for."""
+    """A content that git keeps, and that gives an answer away."""
 
     id: str
-    digest: str
-    lines: frozenset[bytes]
+    likes: tuple[Like, ...]
     where: str
     """From where it can be reached, and by which commit."""
-    in_head: bool
-    """It is part of the history that is checked out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,19 @@ class _Git:
 
 
 def find_repositories(
-    files: ImageFiles, *, digests: AbstractSet[str], lines: AbstractSet[bytes]
+    files: ImageFiles, likeness: Likeness, *, wanted: AbstractSet[bytes]
 ) -> list[Repository]:
-    """Repositories of an image, with the blobs that equal a digest or hold one of the lines."""
+    """Repositories of an image, with the blobs that give an answer away.
+
+    `wanted` are the lines to look for. What is a plain file of the image too is left out.
+    """
+    plain = frozenset(entry.digest for entry in files.values())
     found = []
     for path in sorted(_folders(files)):
         try:
             with _copy(files, path) as git:
-                found.append(Repository(f"/{path}", tuple(_blobs(git, digests, lines))))
+                blobs = _blobs(git, likeness, wanted=wanted, plain=plain)
+                found.append(Repository(f"/{path}", tuple(blobs)))
         except (OSError, subprocess.SubprocessError) as error:
             found.append(Repository(f"/{path}", problem=str(error)))
     return found
@@ -144,31 +149,44 @@ def _link(kept: Path, target: Path) -> None:
     target.write_bytes(kept.read_bytes())
 
 
-def _blobs(git: _Git, digests: AbstractSet[str], lines: AbstractSet[bytes]) -> list[Blob]:
-    every = git.call("cat-file", "--batch-all-objects", "--batch-check").decode().splitlines()
-    rows = [line.split() for line in every]
-    ids = [row[0] for row in rows if row[1] == "blob" and int(row[2]) <= _TEXT_BYTES]
+def _blobs(
+    git: _Git, likeness: Likeness, *, wanted: AbstractSet[bytes], plain: AbstractSet[str]
+) -> list[Blob]:
     hits = []
-    for blob, content in _contents(git, ids):
-        digest, found = digest_of(content), lines_in(content, lines)
-        if digest in digests or found:
-            hits.append((blob, digest, found))
+    for blob, content in _contents(git):
+        digest = digest_of(content)
+        if digest not in plain and (likes := likeness.of(digest, lines_in(content, wanted))):
+            hits.append((blob, tuple(likes)))
     if not hits:
         return []
     reach = _Reach(git)
-    return [
-        Blob(blob, digest, found, reach.words(blob), blob in reach.head)
-        for blob, digest, found in hits
-    ]
+    return [Blob(blob, likes, reach.words(blob)) for blob, likes in hits[:_TOLD]]
 
 
-def _contents(git: _Git, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    out = memoryview(git.call("cat-file", "--batch", given="".join(f"{i}\n" for i in ids).encode()))
+def _contents(git: _Git) -> Iterator[tuple[str, bytes]]:
+    """Every blob that is no larger than a text to look through, some at a time."""
+    batch: list[str] = []
+    batch_bytes = 0
+    every = git.call("cat-file", "--batch-all-objects", "--batch-check").decode().splitlines()
+    for line in every:
+        name, kind, size = line.split()
+        if kind != "blob" or int(size) > _TEXT_BYTES:
+            continue
+        batch.append(name)
+        batch_bytes += int(size)
+        if batch_bytes > _BATCH_BYTES:
+            yield from _batch(git, batch)
+            batch, batch_bytes = [], 0
+    yield from _batch(git, batch)
+
+
+def _batch(git: _Git, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    out = git.call("cat-file", "--batch", given="".join(f"{name}\n" for name in ids).encode())
     at = 0
-    for blob in ids:
-        end = bytes(out[at : at + 200]).index(b"\n") + at
-        size = int(bytes(out[at:end]).split()[2])
-        yield blob, bytes(out[end + 1 : end + 1 + size])
+    for name in ids:
+        end = out.index(b"\n", at)
+        size = int(out[at:end].split()[2])
+        yield name, out[end + 1 : end + 1 + size]
         at = end + 1 + size + 1
 
 
@@ -177,13 +195,13 @@ class _Reach:
 
     def __init__(self, git: _Git) -> None:
         self._git = git
-        self.head = git.ids("rev-list", "--objects", "HEAD")
+        self._head = git.ids("rev-list", "--objects", "HEAD")
         self._refs = git.ids("rev-list", "--objects", "--all")
         self._logs = git.ids("rev-list", "--objects", "--reflog")
 
     def words(self, blob: str) -> str:
         """From where, and the commit that brought it."""
-        if blob in self.head:
+        if blob in self._head:
             where = "in the history of HEAD"
         elif blob in self._refs:
             where = "by a ref beside HEAD (branch, tag, stash)"

@@ -71,7 +71,10 @@ def check_tasks(
 
     Raises UsageError, PrerequisiteError; KeyboardInterrupt where a signal stopped the run.
     """
-    return judge(run_attempts(path, options, observer=observer), options, say=say)
+    attempts = run_attempts(path, options, observer=observer)
+    if attempts.interrupted:
+        raise KeyboardInterrupt
+    return judge(attempts, options, say=say)
 
 
 def run_attempts(path: Path, options: CheckOptions, *, observer: Observer) -> Attempts:
@@ -93,8 +96,6 @@ def run_attempts(path: Path, options: CheckOptions, *, observer: Observer) -> At
 
 def judge(attempts: Attempts, options: CheckOptions, *, say: Say) -> CheckReport:
     """What the attempts and the images say of each task; written into the run's folder too."""
-    if attempts.interrupted:
-        raise KeyboardInterrupt
     seen = _seen(attempts)
     images = {}
     if options.checks & _IN_IMAGES:

@@ -73,6 +73,9 @@ def check(
     )
     with live.display() as observer:
         attempts = run_attempts(path, options, observer=observer)
+    if attempts.interrupted:
+        console().print(f"stopped; what was done is in {attempts.folder.path}", markup=False)
+        raise typer.Exit(130)
     report = judge(attempts, options, say=lambda text: console().print(text, markup=False))
     _render(report, json=json)
     raise typer.Exit(0 if report.proved else 1)

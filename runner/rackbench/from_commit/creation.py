@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from anyio import to_thread
 
@@ -20,14 +20,16 @@ from rackbench.from_commit.request import Created, Request
 from rackbench.from_commit.verifier import (
     KEPT,
     TestRun,
+    how_to_run,
     limit_for,
     solve_script,
-    test_run,
+    unchanged,
     write_verifier,
 )
 from rackbench.sandbox.docker import DockerSandboxes
 
 _AGENT_SECONDS = 1800
+_ALLOWED = 200
 _LEFT_BEHIND = (".git", "__pycache__", ".pytest_cache", ".hypothesis")
 
 
@@ -41,13 +43,13 @@ async def create(
     began = time.monotonic()
     name = request.name or f"{fix.repository.name}-{fix.commit[:8]}"
     with appearing(request.to / name if keep else None) as folder:
-        run = test_run(fix, request.test_command, "")
+        run = how_to_run(fix, request.test_command, "")
         where = folder / "environment"
         await to_thread.run_sync(where.mkdir)
         environment = await write_environment(
             fix, request, where, sandboxes=sandboxes, by_pytest=run.by_pytest
         )
-        run = test_run(fix, request.test_command, environment.workdir)
+        run = how_to_run(fix, request.test_command, environment.workdir)
         await to_thread.run_sync(_write_first, fix, request, run, folder)
         proof = await prove(
             fix,
@@ -59,7 +61,8 @@ async def create(
         )
         await to_thread.run_sync(write_verifier, fix, _proved(run, proof), folder / "tests")
         notes = _notes(environment, proof)
-        (folder / "task.toml").write_text(_toml(fix, name, _proved(run, proof)))
+        seen = unchanged(fix, folder / "tests" / "files")
+        (folder / "task.toml").write_text(_toml(fix, name, _proved(run, proof), seen))
         (folder / "NOTES.md").write_text(_about(fix, request, environment, proof))
     return Created(
         folder=request.to / name if keep else None,
@@ -119,11 +122,11 @@ def _notes(environment: Environment, proof: Proof) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _toml(fix: Fix, name: str, run: TestRun) -> str:
-    left = ", ".join(map(_quoted, _LEFT_BEHIND))
-    idle = f"\n[metadata.check]\npasses_idle = [{_quoted(KEPT)}]\n" if run.pass_to_pass else ""
+def _toml(fix: Fix, name: str, run: TestRun, seen: Sequence[str]) -> str:
+    places = [glob.escape(f"{run.workdir}/{path}") for path in seen[:_ALLOWED]]
+    allowed = {"passes_idle": [KEPT] if run.pass_to_pass else [], "reachable": places}
     return f"""schema_version = "1.4"
-artifacts = [{{ source = {_quoted(run.workdir)}, exclude = [{left}] }}]
+artifacts = [{{ source = {_quoted(run.workdir)}, exclude = {_listed(_LEFT_BEHIND)} }}]
 
 [task]
 name = {_quoted(name)}
@@ -132,7 +135,10 @@ description = {_quoted(fix.subject)}
 [metadata]
 source_repository = {_quoted(fix.repository.name)}
 source_commit = {_quoted(fix.commit)}
-{idle}
+
+# Meant to be so: what passed before goes on passing, and the support of the tests is the project's.
+[metadata.check]
+{"".join(f"{key} = {_listed(values)}{chr(10)}" for key, values in allowed.items() if values)}
 [agent]
 timeout_sec = {_AGENT_SECONDS}
 
@@ -182,5 +188,9 @@ def _tests(title: str, tests: Sequence[str], *, shown: int = 200) -> str:
     return f"{title} ({len(tests)}):\n\n{lines}{more}"
 
 
-def _quoted(text: Any) -> str:
+def _listed(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(_quoted, texts))}]"
+
+
+def _quoted(text: object) -> str:
     return json.dumps(str(text), ensure_ascii=False)

@@ -90,10 +90,10 @@ def kind_of(path: str) -> PathKind:
 def is_test(path: str) -> bool:
     """Whether a file is a test, or lies in a folder of tests."""
     pure = PurePosixPath(path)
-    return bool(_TEST_NAME.match(pure.name)) or test_folder(path) is not None
+    return bool(_TEST_NAME.match(pure.name)) or folder_of_tests(path) is not None
 
 
-def test_folder(path: str) -> str | None:
+def folder_of_tests(path: str) -> str | None:
     """The outermost folder of tests that a file lies in."""
     parts = PurePosixPath(path).parts[:-1]
     for number, part in enumerate(parts):

@@ -19,7 +19,7 @@ from rackbench_tasks import Build
 BUILD_SECONDS = 1800.0
 _MEMORY_BYTES = 2 * 1024**3
 _PROCESSES = 2048
-_LAST_LINES = 12
+_LAST_LINES = 24
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _PROBE = """
 command -v git >/dev/null && echo git

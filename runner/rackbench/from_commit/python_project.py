@@ -24,6 +24,8 @@ _SETUPTOOLS = ("setuptools", "wheel")
 _NO_TEST_TOOLS = frozenset(
     {"black", "flake8", "isort", "nox", "pre-commit", "pylint", "ruff", "tox", "tox-uv"}
 )
+# What back ends ask for only once they are asked to install in place.
+_TO_BE_EDITABLE = {"hatchling": "editables", "setuptools": "wheel"}
 _NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?")
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
 
@@ -84,7 +86,9 @@ def normalised(requirement: str) -> str:
 
 def _build(pyproject: Mapping[str, Any]) -> Sequence[str]:
     wanted = pyproject.get("build-system", {}).get("requires", _SETUPTOOLS)
-    return [str(text) for text in wanted]
+    names = {normalised(str(text)) for text in wanted}
+    more = [text for name, text in _TO_BE_EDITABLE.items() if name in names]
+    return [*map(str, wanted), *more]
 
 
 def _tests(

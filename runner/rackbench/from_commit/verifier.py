@@ -14,7 +14,12 @@ from string import Template
 
 from rackbench.errors import UsageError
 from rackbench.from_commit.fix import Fix
-from rackbench.from_commit.path_kind import CONFIGURATION_FILES, is_test, steers_tests, test_folder
+from rackbench.from_commit.path_kind import (
+    CONFIGURATION_FILES,
+    folder_of_tests,
+    is_runnable_test,
+    steers_tests,
+)
 from rackbench.from_commit.repository import TreeEntry
 
 KEPT = "every test that passed before still passes"
@@ -48,7 +53,7 @@ class TestRun:
         return not self.shell
 
 
-def test_run(fix: Fix, test_command: str | None, workdir: str) -> TestRun:
+def how_to_run(fix: Fix, test_command: str | None, workdir: str) -> TestRun:
     """How to run the tests of a fix.
 
     Raises UsageError where they are not for pytest and no command is given.
@@ -64,6 +69,16 @@ def test_run(fix: Fix, test_command: str | None, workdir: str) -> TestRun:
         )
     command = (test_command or "python3 -m pytest").replace("{tests}", "")
     return TestRun(workdir, tuple(shlex.split(command)))
+
+
+def unchanged(fix: Fix, files: Path) -> list[str]:
+    """Shipped files that lie in the state before the fix as they are; the agent may see them."""
+    before = {entry.path: entry.oid for entry in fix.repository.files(fix.parent)}
+    return [
+        entry.path
+        for entry in fix.repository.files(fix.commit)
+        if before.get(entry.path) == entry.oid and (files / entry.path).is_file()
+    ]
 
 
 def limit_for(seconds: float) -> int:
@@ -121,9 +136,9 @@ def _write_shell(run: TestRun, removed: Sequence[str], folder: Path) -> None:
 
 
 def _shipped(fix: Fix, tree: Sequence[TreeEntry], *, by_pytest: bool) -> list[TreeEntry]:
-    """Tests of the fix, and everything in their folders that is not too much to carry."""
+    """Tests of the fix, and what lies in their folders beside tests that are not run."""
     changed = {change.path for change in fix.tests} | set(fix.runnable)
-    folders = {folder for path in changed if (folder := test_folder(path))}
+    folders = {folder for path in changed if (folder := folder_of_tests(path))}
     beside = {str(PurePosixPath(path).parent) for path in changed}
     wanted = [
         entry
@@ -131,8 +146,7 @@ def _shipped(fix: Fix, tree: Sequence[TreeEntry], *, by_pytest: bool) -> list[Tr
         if not entry.is_submodule
         and (
             entry.path in changed
-            or test_folder(entry.path) in folders
-            or (is_test(entry.path) and str(PurePosixPath(entry.path).parent) in beside)
+            or (folder_of_tests(entry.path) in folders and not is_runnable_test(entry.path))
             or (by_pytest and (steers_tests(entry.path) or entry.path in CONFIGURATION_FILES))
         )
     ]

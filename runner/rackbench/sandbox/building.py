@@ -75,15 +75,21 @@ def pull(api: docker.APIClient, name: str) -> None:
 
 
 async def build(
-    api: docker.APIClient, recipe: Recipe, tag: str, *, names: Mapping[str, str], seconds: float
+    api: docker.APIClient,
+    recipe: Recipe,
+    tag: str,
+    *,
+    names: Mapping[str, str],
+    seconds: float,
+    fresh: bool = False,
 ) -> None:
-    """Build an image, its base images called by `names`.
+    """Build an image, its base images called by `names`; if `fresh`, without the builder's cache.
 
     With BuildKit where a client for it is here, as `docker build` does; else with the engine's
     first builder. Raises ImageError with the builder's last lines.
     """
     client = await _buildkit_client()
-    wanted = Wanted(recipe, tag, recipe.text(names))
+    wanted = Wanted(recipe, tag, recipe.text(names), fresh=fresh)
     if recipe.has_heredocs and (client is None or not await _knows_heredocs(api)):
         wanted = _reworded(wanted)
     if client is not None and not wanted.files:

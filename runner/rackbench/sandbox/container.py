@@ -31,6 +31,8 @@ _FOLDERS = {"logs/agent": 0o777, "logs/artifacts": 0o777, "logs/verifier": 0o755
 _GO_MODE_FOLDER = 1 << 31
 _TEARDOWN_SECONDS = 60.0
 _DEATH_LOOKS = 6
+_KEEP_LOOKS = 500
+_KEEP_LOOK_SECONDS = 0.004
 _DEATH_LOOK_SECONDS = 0.05
 _ENGINE_THREADS = 128
 _TABLE_BYTES = 4_000_000
@@ -208,10 +210,22 @@ class Container:
                 self._processes = processes.CgroupProcesses(cgroup)
             else:
                 self._processes = processes.InsideProcesses(self._run_as_root)
-            self._keep = self._processes.pids()
+            self._keep = self._kept()
 
         with explained(f"looking at a container of {self._spec.image}"):
             await self._thread(look)
+
+    def _kept(self) -> frozenset[int]:
+        """The container's own processes, once its init has begun what it is to look after.
+
+        Taken too early, the keep-alive would count as the agent's, and be killed with it.
+        """
+        for _ in range(_KEEP_LOOKS):
+            found = self._processes.pids()
+            if len(found) > 1:
+                return found
+            time.sleep(_KEEP_LOOK_SECONDS)
+        return found
 
     async def join(self, network: str) -> None:
         """Connect to a network of the engine."""

@@ -9,6 +9,7 @@ not.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import time
@@ -104,8 +105,14 @@ class CgroupProcesses:
         return len(killed)
 
     def _table(self) -> dict[int, Process]:
-        table = {}
-        for pid in (self.cgroup / "cgroup.procs").read_text().split():
+        table: dict[int, Process] = {}
+        try:
+            pids = (self.cgroup / "cgroup.procs").read_text().split()
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENODEV):
+                return table  # the container is gone, and everything in it
+            raise
+        for pid in pids:
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
                 if stat.rpartition(")")[2].split()[0] not in "ZX":
