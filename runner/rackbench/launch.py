@@ -181,8 +181,9 @@ def _must_match(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
             f"{kind} {name!r} has changed" for name in old if new.get(name, old[name]) != old[name]
         ]
     problems += _changed_endpoints(before["endpoints"], now["endpoints"])
-    if before.get("verifier_tools") != now["verifier_tools"]:
-        problems.append("the verifier tools have changed")
+    for what in ("verifier_tools", "image_map"):
+        if before.get(what) != now[what]:
+            problems.append(f"{what} has changed")
     if problems:
         raise UsageError(
             "this run cannot go on as it is:\n  " + "\n  ".join(problems) + "\nstart a new run"

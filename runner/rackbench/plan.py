@@ -12,6 +12,8 @@ from typing import Any
 
 from rackbench.endpoint.serving import EndpointKind
 from rackbench.errors import UsageError
+from rackbench.sandbox.image_archives import read_index
+from rackbench.sandbox.images import ImageError
 from rackbench.spec import Arm, RunSpec
 from rackbench.verifier_tools import VerifierTools, load_tools
 from rackbench_harnesses import registry
@@ -110,6 +112,8 @@ class Plan:
     trials: tuple[Trial, ...]
     tools: VerifierTools | None
     """Lent to verifiers."""
+    image_map: Mapping[str, str]
+    """Local names or ids of images by the names that tasks have for them."""
     warnings: tuple[str, ...]
 
     def resources(self, task: Task) -> Resources:
@@ -173,6 +177,7 @@ class Plan:
                 name: endpoint.identity().model_dump(mode="json")
                 for name, endpoint in self.endpoints.items()
             },
+            "image_map": dict(self.image_map),
             "verifier_tools": self.tools.digest if self.tools else None,
             "trials": [[t.task.name, t.arm.name, t.index] for t in self.trials],
             "warnings": list(self.warnings),
@@ -220,6 +225,7 @@ def make_plan(
         endpoints=endpoints,
         trials=tuple(trials),
         tools=load_tools(spec.verifier_tools) if spec.verifier_tools else None,
+        image_map=_image_map(spec.sandbox.image_map),
         warnings=tuple(warnings),
     )
 
@@ -230,6 +236,15 @@ def unsupported(task: Task) -> tuple[Reason, str] | None:
         if need in task.needs:
             return reason, f"needs {need}, which this version does not offer"
     return None
+
+
+def _image_map(written: Mapping[str, str] | Path) -> Mapping[str, str]:
+    if not isinstance(written, Path):
+        return written
+    try:
+        return read_index(written).image_map()
+    except ImageError as error:
+        raise UsageError(f"sandbox.image_map: {error}") from error
 
 
 def _suite(sources: Sequence[Source], *, strict: bool, host_env: Mapping[str, str]) -> Suite:

@@ -113,6 +113,9 @@ async def _ensure(attempt: Attempt, source: Build | str, seconds: float) -> Imag
     image = await sandboxes.images.ensure(
         source, timeout_seconds=seconds, on_build=lambda name: attempt.log.event("build", name)
     )
+    attempt.notes.extend(image.notes)
+    for name, used in image.mapped.items():
+        attempt.log.event("image_map", f"{name}: {used}")
     host = _SAME_ARCHITECTURE.get(sandboxes.host.architecture)
     if host and image.architecture not in ("", host):
         raise FaultError(Reason.ARCHITECTURE, f"the image is for {image.architecture}, not {host}")

@@ -48,7 +48,8 @@ async def execute(plan: Plan, folder: RunFolder, observers: Observers) -> None:
     """
     run_id = folder.path.name
     connect = registry.load("rackbench.sandboxes", plan.spec.sandbox.kind)
-    with connect(builds_at_once=max(1, (os.cpu_count() or 2) // 2)) as sandboxes:
+    builds_at_once = max(1, (os.cpu_count() or 2) // 2)
+    with connect(builds_at_once=builds_at_once, image_map=plan.image_map) as sandboxes:
         sandboxes.sweep()
         sweep_processes()
         _check_disk(plan, sandboxes)

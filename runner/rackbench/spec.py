@@ -62,6 +62,9 @@ class SandboxSettings(Settings):
     """What may be taken out of a sandbox as its artifacts; what is larger is left out, and said."""
     processes: Annotated[int, Field(ge=16)] = 512
     """Processes and threads at once."""
+    image_map: dict[str, str] | Path = Field(default_factory=dict)
+    """Local names or ids of images by the names that tasks have for them, digest-pinned ones too;
+    or the folder that `rackbench task images load` read, relative to the run file."""
     network: Literal["task", "sealed"] = "task"
     """`task`: as each task declares; `sealed`: no network for any."""
     new_privileges: bool = False
@@ -162,7 +165,11 @@ def make_spec(values: Mapping[str, Any], *, origin: str, beside: Path) -> RunSpe
         raise UsageError(f"run file {origin}:{lines}") from error
     sources = tuple(source.anchored(beside) for source in spec.tasks)
     tools = spec.verifier_tools and (beside / spec.verifier_tools.expanduser()).resolve()
-    return spec.model_copy(update={"tasks": sources, "verifier_tools": tools})
+    sandbox = spec.sandbox
+    if isinstance(sandbox.image_map, Path):
+        folder = (beside / sandbox.image_map.expanduser()).resolve()
+        sandbox = sandbox.model_copy(update={"image_map": folder})
+    return spec.model_copy(update={"tasks": sources, "verifier_tools": tools, "sandbox": sandbox})
 
 
 def override_key(values: dict[str, Any], override: str) -> None:

@@ -129,6 +129,46 @@ def test_a_fix_becomes_a_task(program: Program, history: History, fix: str) -> N
     assert report["tasks"][0]["proved"]
 
 
+CHEAT = """#!/bin/sh
+cd /app
+echo 'import os; os._exit(0)' | tee pytest.py json.py sitecustomize.py shares/usercustomize.py >conftest.py
+printf '[pytest]\\naddopts = --collect-only\\n' >pytest.ini
+cat >tests/conftest.py <<'END'
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    result = yield
+    result.get_result().outcome = "passed"
+END
+mv tests elsewhere
+ln -s elsewhere tests
+"""
+
+
+def test_what_an_agent_plants_does_not_steer_the_tests(
+    program: Program, history: History, fix: str
+) -> None:
+    make(program, history, fix, "--name", "sharing")
+    (program.folder / "made/sharing/solution/solve.sh").write_text(CHEAT)
+    run = {"name": "test", "tasks": "made", "arms": ["oracle"]}
+    (program.folder / "run.yaml").write_text(yaml.safe_dump(run))
+    program.call("run", "run.yaml")
+    (cheated,) = program.results()
+    assert (cheated["outcome"], cheated["reason"]) == ("unsolved", "wrong")
+    said = (cheated["path"].parent / "verifier" / "test-stdout.txt").read_text()
+    assert "PASSED every test that passed before still passes" in said
+    assert "FAILED tests/test_sharing.py::test_nobody" in said
+    for planted in (
+        "pytest.py",
+        "json.py",
+        "sitecustomize.py",
+        "elsewhere/conftest.py",
+        "pytest.ini",
+    ):
+        assert f"removed /app/{planted}" in said
+
+
 def test_the_history_is_cut(program: Program, history: History, fix: str) -> None:
     history.git("stash", "store", "-m", "kept", fix)
     history.git("gc", "-q")

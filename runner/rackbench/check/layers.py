@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import re
+import stat
 import tarfile
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -159,7 +160,7 @@ def _layer(archive: _Archive, stream: IO[bytes]) -> _Layer:
 def _entry(
     archive: _Archive, layer: _Layer, member: tarfile.TarInfo, inner: tarfile.TarFile, path: str
 ) -> Entry:
-    owner = (member.uid, member.gid)
+    owner, mode = (member.uid, member.gid), stat.S_IMODE(member.mode)
     if member.islnk():
         original = layer.entries.get(member.linkname.removeprefix("./").strip("/"))
         if original:
@@ -168,15 +169,15 @@ def _entry(
         return Entry("link", 0, owner, target=member.linkname)
     if not member.isreg():
         kind = "folder" if member.isdir() else "other"
-        return Entry(kind, member.mode, owner)
+        return Entry(kind, mode, owner)
     stream = inner.extractfile(member)
     assert stream is not None
     if member.size > _TEXT_BYTES and not _GIT.search(path):
-        return Entry("file", member.mode, owner, member.size, _digest_of_stream(stream))
+        return Entry("file", mode, owner, member.size, _digest_of_stream(stream))
     content = stream.read()
     return Entry(
         "file",
-        member.mode,
+        mode,
         owner,
         member.size,
         digest_of(content, path=path),

@@ -24,7 +24,8 @@ def from_commit(
         Path, typer.Argument(metavar="REPO", help="A git repository, bare or not.")
     ],
     commit: Annotated[
-        str | None, typer.Argument(help="The fix: a commit by id, tag or branch.")
+        str | None,
+        typer.Argument(metavar="COMMIT", help="The fix: a commit by id, tag or branch."),
     ] = None,
     *,
     to: Annotated[
@@ -60,16 +61,20 @@ def from_commit(
         int | None, typer.Option(min=1, help="Of a merge, the parent that is the state before.")
     ] = None,
     leave_out_failing: Annotated[
-        bool, typer.Option(help="Leave out tests that fail with the fix too.")
+        bool,
+        typer.Option("--leave-out-failing", help="Leave out tests that fail with the fix too."),
     ] = False,
     scan: Annotated[bool, typer.Option("--scan", help="List commits that qualify.")] = False,
     last: Annotated[int, typer.Option(min=1, help="Commits to look at.")] = _DEFAULT_LAST,
     limit: Annotated[int, typer.Option(min=1, help="Candidates to show.")] = _DEFAULT_LIMIT,
     merges: Annotated[
-        bool, typer.Option(help="Look at the main line, a merge as one change.")
+        bool, typer.Option("--merges", help="Look at the main line, a merge as one change.")
     ] = False,
     prove: Annotated[
-        bool, typer.Option(help="Prove each candidate in the sandbox; with --to, keep the tasks.")
+        bool,
+        typer.Option(
+            "--prove", help="Prove each candidate in the sandbox; with --to, keep the tasks."
+        ),
     ] = False,
     slots: Annotated[int, typer.Option(min=1, help="Candidates to prove at once.")] = 2,
     json: Json = False,
@@ -106,7 +111,7 @@ def from_commit(
         raise UsageError("name a commit, or look for some: rackbench task from-commit REPO --scan")
     if prove:
         raise UsageError("--prove goes with --scan; a single commit is proved in any case")
-    created = make(where, commit, request)
+    created = make(where, commit, request, on_stage=_say)
     if json:
         print(jsonlib.dumps(_created(created), indent=2, ensure_ascii=False))
     else:
@@ -154,6 +159,10 @@ def _scan(
             f"{good} of {len(proved)} candidates proved in {minutes:.1f} minutes, {slots} at a time"
         )
     return 0 if any(result.created for result in proved) else 1
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 def _progress(result: Proved) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from anyio import to_thread
@@ -15,6 +15,7 @@ from rackbench.from_commit.draft import draft_instruction
 from rackbench.from_commit.environment import Environment, write_environment
 from rackbench.from_commit.fix import Fix
 from rackbench.from_commit.folder import appearing
+from rackbench.from_commit.probe import CPUS, MEMORY_MB
 from rackbench.from_commit.proof import Proof, prove
 from rackbench.from_commit.request import Created, Request
 from rackbench.from_commit.verifier import (
@@ -34,7 +35,12 @@ _LEFT_BEHIND = (".git", "__pycache__", ".pytest_cache", ".hypothesis")
 
 
 async def create(
-    fix: Fix, request: Request, *, sandboxes: DockerSandboxes, keep: bool = True
+    fix: Fix,
+    request: Request,
+    *,
+    sandboxes: DockerSandboxes,
+    keep: bool = True,
+    on_stage: Callable[[str], None],
 ) -> Created:
     """Make a task and prove it; its folder appears at the end, or not at all.
 
@@ -44,6 +50,7 @@ async def create(
     name = request.name or f"{fix.repository.name}-{fix.commit[:8]}"
     with appearing(request.to / name if keep else None) as folder:
         run = how_to_run(fix, request.test_command, "")
+        on_stage("preparing the environment")
         where = folder / "environment"
         await to_thread.run_sync(where.mkdir)
         environment = await write_environment(
@@ -51,6 +58,7 @@ async def create(
         )
         run = how_to_run(fix, request.test_command, environment.workdir)
         await to_thread.run_sync(_write_first, fix, request, run, folder)
+        on_stage("building the image, and running the tests without and with the fix")
         proof = await prove(
             fix,
             run,
@@ -149,8 +157,8 @@ user = "root"
 
 [environment]
 build_timeout_sec = 1800
-cpus = 2
-memory_mb = 2048
+cpus = {CPUS}
+memory_mb = {MEMORY_MB}
 storage_mb = 10240
 network_mode = "no-network"
 workdir = {_quoted(run.workdir)}

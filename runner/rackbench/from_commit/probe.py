@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from anyio import to_thread
+import docker.errors
+from anyio import CancelScope, to_thread
 
 from rackbench.errors import UsageError
 from rackbench.from_commit.wheels import Interpreter
@@ -17,7 +20,8 @@ from rackbench_harnesses.ports import Command
 from rackbench_tasks import Build
 
 BUILD_SECONDS = 1800.0
-_MEMORY_BYTES = 2 * 1024**3
+CPUS = 1
+MEMORY_MB = 2048
 _PROCESSES = 2048
 _LAST_LINES = 24
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -78,13 +82,31 @@ async def ensure(sandboxes: DockerSandboxes, wanted: Build | str) -> Image:
         raise UsageError("\n".join([first, *rest[-_LAST_LINES:]])) from error
 
 
+@asynccontextmanager
+async def built(sandboxes: DockerSandboxes, build: Build) -> AsyncIterator[Image]:
+    """An image; where it is new and the context ends with an error, it is removed again.
+
+    Raises UsageError.
+    """
+    images = sandboxes.images
+    name = await to_thread.run_sync(images.tag_of, build)
+    was_there = await to_thread.run_sync(images.find, name)
+    try:
+        yield await ensure(sandboxes, build)
+    except BaseException:
+        if not was_there:
+            with CancelScope(shield=True):
+                await to_thread.run_sync(_remove_image, sandboxes, name)
+        raise
+
+
 def container_spec(image: Image) -> ContainerSpec:
     """A sealed sandbox of an image, to look into it or to prove tests in it."""
     return ContainerSpec(
         image=image.id,
         labels=labels_of("task-from-commit", "proof", 1),
-        cpus=2,
-        memory_bytes=_MEMORY_BYTES,
+        cpus=CPUS,
+        memory_bytes=MEMORY_MB * 1024**2,
         processes=_PROCESSES,
         user=image.user or "0",
     )
@@ -93,6 +115,12 @@ def container_spec(image: Image) -> ContainerSpec:
 def _config(sandboxes: DockerSandboxes, image: Image) -> dict[str, Any]:
     about = sandboxes.api.inspect_image(image.id)  # type: ignore[no-untyped-call]
     return about.get("Config") or {}
+
+
+def _remove_image(sandboxes: DockerSandboxes, name: str) -> None:
+    # It may not have come to be, or be in use by another run of the same content.
+    with suppress(docker.errors.APIError):
+        sandboxes.api.remove_image(name)
 
 
 def _ignore(_: str) -> None:

@@ -14,7 +14,7 @@ from anyio import to_thread
 from rackbench.errors import Exit, RackbenchError
 from rackbench.from_commit.cut import Cut
 from rackbench.from_commit.fix import Fix, new_blobs
-from rackbench.from_commit.probe import BUILD_SECONDS, container_spec, ensure
+from rackbench.from_commit.probe import BUILD_SECONDS, built, container_spec
 from rackbench.from_commit.verifier import TestRun
 from rackbench.sandbox.container import Container
 from rackbench.sandbox.docker import DockerSandboxes
@@ -74,15 +74,15 @@ async def prove(
 
     Raises ProofError, UsageError where the image cannot be built.
     """
-    image = await ensure(sandboxes, Build(folder / "environment"))
-    spec = container_spec(image)
-    async with sandboxes.start(spec, on_teardown_error=_ignore) as sandbox:
-        await _must_be_cut(sandbox, fix, run, cut)
-        before = await _test(sandbox, run, folder)
-    async with sandboxes.start(spec, on_teardown_error=_ignore) as sandbox:
-        await _solve(sandbox, folder)
-        after = [await _test(sandbox, run, folder), await _test(sandbox, run, folder)]
-    return judge(before, after, leave_out_failing=leave_out_failing)
+    async with built(sandboxes, Build(folder / "environment")) as image:
+        spec = container_spec(image)
+        async with sandboxes.start(spec, on_teardown_error=_ignore) as sandbox:
+            await _must_be_cut(sandbox, fix, run, cut)
+            before = await _test(sandbox, run, folder)
+        async with sandboxes.start(spec, on_teardown_error=_ignore) as sandbox:
+            await _solve(sandbox, folder)
+            after = [await _test(sandbox, run, folder), await _test(sandbox, run, folder)]
+        return judge(before, after, leave_out_failing=leave_out_failing)
 
 
 def judge(before: Seen, after: Sequence[Seen], *, leave_out_failing: bool) -> Proof:

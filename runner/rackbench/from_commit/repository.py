@@ -118,6 +118,7 @@ def open_repository(path: Path) -> Repository:
         folder = run_git(["rev-parse", "--absolute-git-dir"], at=path).decode().strip()
     except UsageError as error:
         raise UsageError(f"{path} is not in a git repository") from error
+    # A folder of such a name says nothing of what is in it; its own folder may.
     top = Path(folder).parent if Path(folder).name in (".git", "repo") else Path(folder)
     name = top.name.removesuffix(".git").rpartition("+")[2]
     return Repository(Path(folder), name or "repository")

@@ -28,7 +28,9 @@ class Proved:
     seconds: float
 
 
-def from_commit(repository: Repository, commit: str, request: Request) -> Created:
+def from_commit(
+    repository: Repository, commit: str, request: Request, *, on_stage: Callable[[str], None]
+) -> Created:
     """Make a task of one commit.
 
     Raises UsageError, ProofError, PrerequisiteError.
@@ -37,7 +39,7 @@ def from_commit(repository: Repository, commit: str, request: Request) -> Create
 
     async def make() -> Created:
         with docker_sandboxes() as sandboxes:
-            return await create(fix, request, sandboxes=sandboxes)
+            return await create(fix, request, sandboxes=sandboxes, on_stage=on_stage)
 
     return anyio.run(make)
 
@@ -72,7 +74,9 @@ def prove_all(
                             mainline=request.mainline,
                             tests=request.tests,
                         )
-                        created = await create(fix, request, sandboxes=sandboxes, keep=keep)
+                        created = await create(
+                            fix, request, sandboxes=sandboxes, keep=keep, on_stage=_say_nothing
+                        )
                     except (RackbenchError, SandboxError) as error:
                         problem = str(error)
                     seconds = time.monotonic() - began
@@ -85,3 +89,7 @@ def prove_all(
 
     anyio.run(make)
     return [ended[candidate.commit] for candidate in candidates]
+
+
+def _say_nothing(_: str) -> None:
+    pass

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from subprocess import STDOUT
 from typing import IO, NoReturn
 
 import anyio
@@ -16,6 +17,7 @@ import anyio.to_thread
 import docker
 import docker.errors
 import requests
+from anyio.streams.text import TextReceiveStream
 from docker.utils.build import create_archive, exclude_paths
 
 from rackbench.sandbox import owner
@@ -26,6 +28,7 @@ LABELS = {"rackbench.image": "task", owner.OWNER: "shared"}
 _DOCKERFILE = ".rackbench.Dockerfile"
 _BUILDKIT = {"DOCKER_BUILDKIT": "1", "BUILDKIT_PROGRESS": "plain"}
 _LAST_LINES = 12
+_KEPT_LINES = 100
 _FIRST_WITH_HEREDOCS = 23  # engines by version; before, they knew none
 _FIRST_WITH_PLUGIN = 23  # clients by version
 
@@ -86,21 +89,31 @@ async def build(
     """Build an image, its base images called by `names`; if `fresh`, without the builder's cache.
 
     With BuildKit where a client for it is here, as `docker build` does; else with the engine's
-    first builder. Raises ImageError with the builder's last lines.
+    first builder. Raises ImageError with the builder's last lines, also after so many seconds.
     """
     client = await _buildkit_client()
     wanted = Wanted(recipe, tag, recipe.text(names), fresh=fresh)
     if recipe.has_heredocs and (client is None or not await _knows_heredocs(api)):
         wanted = _reworded(wanted)
-    if client is not None and not wanted.files:
-        await _build_with_buildkit(wanted, client)
-        return
-    if recipe.needs_buildkit:
-        _refuse(recipe, _without_buildkit(client), [])
+    said: list[str] = []
+    with anyio.move_on_after(seconds) as limit:
+        if client is not None and not wanted.files:
+            await _build_with_buildkit(wanted, client, said)
+        elif recipe.needs_buildkit:
+            _refuse(recipe, _without_buildkit(client), said)
+        else:
+            await _build_with_first(api, wanted, said, seconds=seconds)
+    if limit.cancelled_caught:
+        _refuse(recipe, f"it was not ready after {seconds:g} s", said)
+
+
+async def _build_with_first(
+    api: docker.APIClient, wanted: Wanted, said: list[str], *, seconds: float
+) -> None:
     given_up = threading.Event()
     try:
         await anyio.to_thread.run_sync(
-            lambda: _build(api, wanted, given_up=given_up, seconds=seconds),
+            lambda: _build(api, wanted, said, given_up=given_up, seconds=seconds),
             abandon_on_cancel=True,
         )
     finally:
@@ -138,9 +151,13 @@ def _reworded(wanted: Wanted) -> Wanted:
 
 
 def _build(
-    api: docker.APIClient, wanted: Wanted, *, given_up: threading.Event, seconds: float
+    api: docker.APIClient,
+    wanted: Wanted,
+    said: list[str],
+    *,
+    given_up: threading.Event,
+    seconds: float,
 ) -> None:
-    said: list[str] = []
     recipe = wanted.recipe
     try:
         with _context(wanted) as context:
@@ -195,7 +212,7 @@ def _ignored(context: Path) -> Iterator[str]:
             yield line
 
 
-async def _build_with_buildkit(wanted: Wanted, program: str) -> None:
+async def _build_with_buildkit(wanted: Wanted, program: str, said: list[str]) -> None:
     recipe, build = wanted.recipe, wanted.recipe.build
     arguments = [x for pair in build.args.items() for x in ("--build-arg", "=".join(pair))]
     arguments += [x for pair in LABELS.items() for x in ("--label", "=".join(pair))]
@@ -209,14 +226,17 @@ async def _build_with_buildkit(wanted: Wanted, program: str) -> None:
         own_list = build.context / f"{build.dockerfile}.dockerignore"
         if own_list.is_file():
             shutil.copy(own_list, f"{file}.dockerignore")
-        built = await anyio.run_process(
-            [program, "build", "-t", wanted.tag, *arguments, "-f", str(file), str(build.context)],
-            check=False,
-            env={**os.environ, **_BUILDKIT},
-        )
-    if built.returncode:
-        said = (built.stdout + built.stderr).decode(errors="replace").splitlines()
-        _refuse(recipe, f"exit {built.returncode}", said)
+        command = [program, "build", "-t", wanted.tag, *arguments, "-f", str(file)]
+        async with await anyio.open_process(
+            [*command, str(build.context)], stderr=STDOUT, env={**os.environ, **_BUILDKIT}
+        ) as process:
+            assert process.stdout is not None
+            async for line in TextReceiveStream(process.stdout, errors="replace"):
+                said += line.splitlines()
+                del said[:-_KEPT_LINES]
+            code = await process.wait()
+    if code:
+        _refuse(recipe, f"exit {code}", said)
 
 
 async def _buildkit_client() -> str | None:

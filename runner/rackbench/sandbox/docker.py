@@ -39,9 +39,15 @@ class Host:
 class DockerSandboxes:
     """Makes sandboxes, and sweeps away what dead runners left."""
 
-    def __init__(self, api: docker.APIClient, *, builds_at_once: int = 1) -> None:
+    def __init__(
+        self,
+        api: docker.APIClient,
+        *,
+        builds_at_once: int = 1,
+        image_map: Mapping[str, str] | None = None,
+    ) -> None:
         self.api = api
-        self.images = Images(api, builds_at_once=builds_at_once)
+        self.images = Images(api, builds_at_once=builds_at_once, image_map=image_map)
         info = api.info()
         self.host = Host(
             cpus=int(info["NCPU"]),
@@ -90,7 +96,9 @@ class DockerSandboxes:
 
 
 @contextmanager
-def docker_sandboxes(*, builds_at_once: int = 1) -> Iterator[DockerSandboxes]:
+def docker_sandboxes(
+    *, builds_at_once: int = 1, image_map: Mapping[str, str] | None = None
+) -> Iterator[DockerSandboxes]:
     """Connect to the daemon that the environment names.
 
     Raises PrerequisiteError with the command that mends it.
@@ -104,7 +112,7 @@ def docker_sandboxes(*, builds_at_once: int = 1) -> Iterator[DockerSandboxes]:
             "run `rackbench doctor --fix docker`, or set DOCKER_HOST"
         ) from error
     try:
-        yield DockerSandboxes(client.api, builds_at_once=builds_at_once)
+        yield DockerSandboxes(client.api, builds_at_once=builds_at_once, image_map=image_map)
     finally:
         client.close()
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_DEFAULT_HOSTS = ("docker.io/", "index.docker.io/")
+from docker.auth import INDEX_NAME
+
+_DEFAULT_HOSTS = (f"{INDEX_NAME}/", f"index.{INDEX_NAME}/")
 _MAPPED = "rackbench/mapped"
 _ID = re.compile(r"sha256:[0-9a-f]{64}")
 

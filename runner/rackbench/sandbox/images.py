@@ -77,25 +77,8 @@ class Images:
                 await build(self._api, recipe, tag, names=names, seconds=timeout_seconds)
 
         with explained(f"building {wanted.context}"):
-            image = await self._made(tag, make, timeout_seconds, on_build)
+            image = await self._made(tag, make, on_build)
         return replace(image, mapped=await self._mapped(recipe.images), notes=recipe.notes)
-
-    async def build_again(self, wanted: Build, tag: str, *, timeout_seconds: float) -> Image:
-        """An image built once more under another tag, without anything that the builder remembers.
-
-        Raises ImageError.
-        """
-        recipe = await self._thread(lambda: _recipe(wanted))
-        names = await self._thread(lambda: self._local_names(recipe))
-
-        async def make() -> None:
-            async with self._builds:
-                await build(
-                    self._api, recipe, tag, names=names, seconds=timeout_seconds, fresh=True
-                )
-
-        with explained(f"building {wanted.context} again"):
-            return await self._made(tag, make, timeout_seconds, lambda _: None)
 
     def find(self, name: str) -> Image | None:
         """An image that the engine already has.
@@ -162,28 +145,24 @@ class Images:
     ) -> Image:
         async def make() -> None:
             async with self._pulls:
-                await self._thread(lambda: pull(self._api, name), abandon=True)
+                with anyio.move_on_after(timeout_seconds) as limit:
+                    await self._thread(lambda: pull(self._api, name), abandon=True)
+            if limit.cancelled_caught:
+                message = f"image {name} was not pulled after {timeout_seconds:g} s"
+                raise ImageError(message)
 
-        image = await self._made(name, make, timeout_seconds, on_build)
+        image = await self._made(name, make, on_build)
         return replace(image, mapped={name: image.id} if self._map.get(name) else {})
 
     async def _made(
-        self,
-        name: str,
-        make: Callable[[], Awaitable[None]],
-        timeout_seconds: float,
-        on_build: Callable[[str], None],
+        self, name: str, make: Callable[[], Awaitable[None]], on_build: Callable[[str], None]
     ) -> Image:
         """An image by its name, made where it is not there yet."""
         async with self._locks.setdefault(name, anyio.Lock()):
             if image := await self._thread(lambda: self.find(name)):
                 return image
             on_build(name)
-            with anyio.move_on_after(timeout_seconds) as scope:
-                await make()
-            if scope.cancelled_caught:
-                message = f"image {name} was not ready after {timeout_seconds:g} s"
-                raise ImageError(message)
+            await make()
             image = await self._thread(lambda: self.find(name))
         if image is None:
             message = f"image {name} was made, and is not there: is another program pruning?"
