@@ -14,7 +14,7 @@ from rackbench.sandbox.container import Container, Listing
 from rackbench.verdict import FaultError
 from rackbench_harnesses.ports import Command, SandboxError
 from rackbench_results.outcomes import Reason
-from rackbench_tasks import Reward, RewardError, TaskError, VerifierPhase, read_reward
+from rackbench_tasks import Reward, TaskError, VerifierPhase, read_reward
 from rackbench_tasks.test_results import TestStatus, parse_output, read_ctrf, reward_of
 from rackbench_tasks.verifier_setup import setup_fault
 
@@ -135,16 +135,29 @@ def _judge(verifier: VerifierPhase, written: Mapping[str, bytes]) -> Verified:
         if verifier.parser:
             tests = parse_output(verifier.parser, output)
             value = reward_of(tests)
-            return Verified(Reward(value, {"reward": value}, _OUTPUT_FILE), tests)
-        tests = _reported(written)
-        reward = read_reward({name: written[name] for name in _REWARD_FILES if name in written})
-    except (RewardError, TaskError) as error:
-        why = setup_fault(output, tests)
+            reward = Reward(value, {"reward": value}, _OUTPUT_FILE)
+        else:
+            tests = _reported(written)
+            rewards = {name: written[name] for name in _REWARD_FILES if name in written}
+            reward = read_reward(rewards)
+    except TaskError as error:
+        why = setup_fault(output, tests, script=_script(verifier))
         detail = f"its set-up failed: {why}; {error}" if why else str(error)
         raise FaultError(Reason.VERIFIER, detail) from error
-    if reward.value == 0 and (why := setup_fault(output, tests)):
+    if reward.value == 0 and (why := setup_fault(output, tests, script=_script(verifier))):
         raise FaultError(Reason.VERIFIER, f"its set-up failed: {why}")
     return Verified(reward, tests)
+
+
+def _script(verifier: VerifierPhase) -> str:
+    """The text of what runs the tests; empty where only an image has it."""
+    name = verifier.command[-1].removeprefix(f"{TESTS}/")
+    if name in verifier.files:
+        return verifier.files[name].decode(errors="replace")
+    for folder in reversed(verifier.tests):
+        if (folder / name).is_file():
+            return (folder / name).read_text(errors="replace")
+    return ""
 
 
 def _reported(written: Mapping[str, bytes]) -> Mapping[str, TestStatus]:
