@@ -12,7 +12,7 @@ from typing import Any
 
 from rackbench.endpoint.serving import EndpointKind
 from rackbench.errors import UsageError
-from rackbench.sandbox.image_archives import read_index
+from rackbench.sandbox.image_archives import read_image_map
 from rackbench.sandbox.images import ImageError
 from rackbench.spec import Arm, RunSpec
 from rackbench.verifier_tools import VerifierTools, load_tools
@@ -242,7 +242,7 @@ def _image_map(written: Mapping[str, str] | Path) -> Mapping[str, str]:
     if not isinstance(written, Path):
         return written
     try:
-        return read_index(written).image_map()
+        return read_image_map(written)
     except ImageError as error:
         raise UsageError(f"sandbox.image_map: {error}") from error
 

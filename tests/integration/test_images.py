@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import docker
 import pytest
+from docker.auth import INDEX_NAME
 
 from rackbench.sandbox.images import Image, ImageError, Images
 from rackbench_tasks import Build
@@ -104,7 +105,7 @@ async def test_the_tag_of_the_name_and_the_host_of_the_registry_do_not_matter(
     docker_api: docker.APIClient, base_image: str
 ) -> None:
     names = {
-        "docker.io/library/python:3.12": base_image,
+        f"{INDEX_NAME}/library/python:3.12": base_image,
         "python:3.13@sha256:" + "b" * 64: base_image,
     }
     images = Images(docker_api, builds_at_once=1, image_map=names)

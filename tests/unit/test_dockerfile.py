@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from docker.auth import INDEX_NAME
 
 from rackbench.sandbox.heredocs import HeredocError, without_heredocs
 from rackbench.sandbox.image_names import ImageMap, canonical, split_tag
@@ -29,7 +30,7 @@ ADD https://example.org/x.tar /x
 FROM first as second
 COPY --chown=1:1 --from=First /a /b
 COPY --from=0 /a /b
-COPY --from=ghcr.io/astral-sh/uv:0.9 /uv /uv
+COPY --from=registry.example/astral-sh/uv:0.9 /uv /uv
 RUN --mount=type=cache,target=/c --mount=type=bind,from=golang:1,target=/g go build
 RUN cat <<END
   FROM scratch is here
@@ -43,7 +44,7 @@ def names(text: str, **args: str) -> list[str]:
 
 
 def test_images_are_named_and_stages_are_not() -> None:
-    assert names(ODD) == ["python:3.12@sha256:abc", "ghcr.io/astral-sh/uv:0.9", "golang:1"]
+    assert names(ODD) == ["python:3.12@sha256:abc", "registry.example/astral-sh/uv:0.9", "golang:1"]
     assert names(ODD, V="3.13", BASE="debian")[0] == "debian@sha256:abc"
 
 
@@ -58,7 +59,7 @@ def test_renamed_keeps_every_line_in_its_place() -> None:
         "from --platform=linux/amd64 a:1 \\",
         "RUN --mount=type=cache,target=/c --mount=type=bind,from=b:2,target=/g go build",
     ]
-    assert names(new) == ["a:1", "ghcr.io/astral-sh/uv:0.9", "b:2"]
+    assert names(new) == ["a:1", "registry.example/astral-sh/uv:0.9", "b:2"]
 
 
 @pytest.mark.parametrize(
@@ -99,9 +100,9 @@ def test_heredocs_that_copy_need_values_that_are_known() -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("python", "docker.io/library/python:latest"),
+        ("python", f"{INDEX_NAME}/library/python:latest"),
         ("python:3.12@sha256:ab", "library/python@sha256:ab"),
-        ("acme/x", "index.docker.io/acme/x:latest"),
+        ("acme/x", f"index.{INDEX_NAME}/acme/x:latest"),
     ],
 )
 def test_names_of_one_image_are_the_same(one: str, other: str) -> None:

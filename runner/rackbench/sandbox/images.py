@@ -80,6 +80,23 @@ class Images:
             image = await self._made(tag, make, on_build)
         return replace(image, mapped=await self._mapped(recipe.images), notes=recipe.notes)
 
+    async def build_again(self, wanted: Build, tag: str, *, timeout_seconds: float) -> Image:
+        """An image built once more under another tag, without anything that the builder remembers.
+
+        Raises ImageError.
+        """
+        recipe = await self._thread(lambda: _recipe(wanted))
+        names = await self._thread(lambda: self._local_names(recipe))
+
+        async def make() -> None:
+            async with self._builds:
+                await build(
+                    self._api, recipe, tag, names=names, seconds=timeout_seconds, fresh=True
+                )
+
+        with explained(f"building {wanted.context} again"):
+            return await self._made(tag, make, lambda _: None)
+
     def find(self, name: str) -> Image | None:
         """An image that the engine already has.
 
