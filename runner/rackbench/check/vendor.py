@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rackbench_tasks.vendor_lint import lint
-
 from rackbench.check.case import Case, Check
 from rackbench.check.finding import CheckName, Finding, Level
+from rackbench_tasks.vendor_lint import lint
 
 
 def _judge(case: Case) -> list[Finding]:
