@@ -6,6 +6,7 @@ import http.server
 import ipaddress
 import json
 import re
+import signal
 import threading
 
 import docker
@@ -166,6 +167,39 @@ def test_a_sidecar_that_never_gets_healthy_is_void_with_its_last_words(program: 
     result = program.final()["sick/oracle"]
     assert (result["outcome"], result["reason"]) == ("void", "sandbox")
     assert "api" in result["detail"]
+
+
+def test_what_a_killed_runner_leaves_of_a_project_is_cleaned_up(
+    program: Program, docker_api: docker.APIClient
+) -> None:
+    compose_task(program, "interrupted")
+    program.write_files("interrupted", {"solution/solve.sh": "sleep 300\n"})
+    process = program.start("run", program.write_run())
+    program.wait_for(
+        lambda: any(
+            '"agent"' in events.read_text()
+            for events in program.folder.glob("runs/*/trials/*/*/*/*/events.jsonl")
+        )
+    )
+    run_id = program.run_folder().name
+    label = {"label": f"rackbench.run={run_id}"}
+    process.kill()
+    process.wait()
+    assert len(docker_api.containers(filters=label)) == 2
+    program.call("clean")
+    nothing_of_compose_left(docker_api, run_id)
+
+
+def test_ctrl_c_takes_a_project_down(program: Program, docker_api: docker.APIClient) -> None:
+    compose_task(program, "stopped")
+    program.write_files("stopped", {"solution/solve.sh": "sleep 300\n"})
+    process = program.start("run", program.write_run())
+    program.wait_for(lambda: program.attempts_begun() == 1)
+    label = {"label": f"rackbench.run={program.run_folder().name}"}
+    program.wait_for(lambda: docker_api.containers(filters=label))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    nothing_of_compose_left(docker_api, program.run_folder().name)
 
 
 def separate_task(program: Program, name: str, **changes: str) -> None:

@@ -43,6 +43,7 @@ IMAGES = {
     "fix-unreachable": ("answer", "by no ref"),
     "fix-in-alternates": ("answer", "by no ref"),
     "built-by-chance": ("rebuild", "/app/seed.txt: another content"),
+    "verifier-built-by-chance": ("rebuild", "the verifier's image is another: 1 files differ"),
     "image-too-large": ("size", "the limit is 100"),
 }
 FORGED = {

@@ -136,7 +136,9 @@ def test_a_draft_tells_neither_tests_nor_change(tmp_path: Path) -> None:
         "Since 0123abcd9 options came in any order.\n\n"
         "* Update tests/test_core.py\n"
         "* Add a regression test\n"
-        "Fixes #11.\n\n"
+        "* fix(core): Keep the order of options\n"
+        "* Update CHANGES.md\n* Add a changelog entry\n"
+        "Fixes #11.\nSee https://example.com/somebody/it/issues/11\n---------\n\n"
         "Co-authored-by: Somebody <somebody@example.com>\n"
     )
     folder = repository(

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from rackbench.check.case import Case, Check
 from rackbench.check.finding import CheckName, Finding, Level
+from rackbench.check.image_look import BuiltImage
 from rackbench.check.layers import ImageFiles
 from rackbench.check.reference import idle
 
@@ -27,52 +28,77 @@ _GIT = ("*/.git/*", ".git/*")
 
 
 def _judge_size(case: Case) -> list[Finding]:
-    if case.image is None or not case.image.size_bytes:
-        return []
     own_bytes = case.task.environment.storage_bytes
     limit_mb = case.options.max_image_mb or (own_bytes or _DEFAULT_MB * _MEGABYTE) // _MEGABYTE
-    size_mb = case.image.size_bytes / _MEGABYTE
-    if size_mb <= limit_mb:
-        return []
-    text = f"the image has {size_mb:.0f} MB, the limit is {limit_mb} (--max-image-mb)"
-    return [Finding(CheckName.SIZE, Level.ERROR, text)]
+    found = []
+    for image in case.image.built if case.image else ():
+        size_mb = image.size_bytes / _MEGABYTE
+        if size_mb > limit_mb:
+            text = f"{image.name} has {size_mb:.0f} MB, the limit is {limit_mb} (--max-image-mb)"
+            found.append(Finding(CheckName.SIZE, Level.ERROR, text))
+    return found
 
 
 def _judge_rebuild(case: Case) -> list[Finding]:
-    look = case.image
-    if look is None or look.problem:
-        why = look.problem if look else "no attempt came to have an image"
-        return [Finding(CheckName.REBUILD, Level.NOTE, f"the image was not built again: {why}")]
-    if look.rebuild_problem:
-        lines = tuple(look.rebuild_problem.splitlines())
-        if _NO_NETWORK.search(look.rebuild_problem):
-            text = "the image was not built again: its recipe needs the network (--no-rebuild)"
-            return [Finding(CheckName.REBUILD, Level.WARNING, text, lines)]
-        text = "the image cannot be built again without a cache"
-        return [Finding(CheckName.REBUILD, Level.ERROR, text, lines)]
-    if look.rebuilt is None:
-        text = "there is no recipe to build again: a finished image, or one of a compose project"
+    if case.image is None:
+        text = "the image was not built again: no attempt came to have one"
         return [Finding(CheckName.REBUILD, Level.NOTE, text)]
     allowed = case.allowances.varies
+    return [found for image in case.image.built for found in _judge_image(image, allowed)]
+
+
+def _judge_image(image: BuiltImage, allowed: tuple[str, ...]) -> list[Finding]:
+    if image.problem:
+        return [_told(Level.NOTE, f"{image.name} was not compared: {image.problem}")]
+    if image.rebuild_problem:
+        lines = tuple(image.rebuild_problem.splitlines())
+        if _NO_NETWORK.search(image.rebuild_problem):
+            text = f"{image.name} was not built again: its recipe needs the network (--no-rebuild)"
+            return [_told(Level.WARNING, text, lines)]
+        return [_told(Level.ERROR, f"{image.name} cannot be built again without a cache", lines)]
+    if image.rebuilt is None:
+        text = f"{image.name} has no recipe to build again: it is named, or a compose project's"
+        return [_told(Level.NOTE, text)]
     differing = [
         (path, how)
-        for path, how in _differences(look.files, look.rebuilt)
+        for path, how in _differences(image.files, image.rebuilt)
         if not _matches(f"/{path}", allowed)
     ]
     noise = [line for line in differing if _matches(line[0], _NOISE)]
     git = [line for line in differing if line not in noise and _matches(line[0], _GIT)]
     rest = [line for line in differing if line not in noise and line not in git]
+    told = (
+        (
+            Level.ERROR,
+            rest,
+            (
+                "is another: {} files differ; pin what they come from, or name them in "
+                "[metadata.check] varies"
+            ),
+        ),
+        (
+            Level.WARNING,
+            git,
+            (
+                "differs in {} files of git; set GIT_AUTHOR_DATE and GIT_COMMITTER_DATE where it "
+                "commits"
+            ),
+        ),
+        (Level.NOTE, noise, "differs in {} logs and caches"),
+    )
     return [
-        *_finding(
-            Level.ERROR, rest, "built again, the image is another: {} files differ; pin what they "
-            "come from, or name them in [metadata.check] varies",
-        ),
-        *_finding(
-            Level.WARNING, git, "built again, {} files of git differ; set GIT_AUTHOR_DATE and "
-            "GIT_COMMITTER_DATE where the image commits",
-        ),
-        *_finding(Level.NOTE, noise, "built again, {} logs and caches differ"),
-    ]  # fmt: skip
+        _told(
+            level,
+            f"built again, {image.name} {text.format(len(lines))}",
+            tuple(f"/{path}: {how}" for path, how in lines[:_SHOWN]),
+        )
+        for level, lines, text in told
+        if lines
+    ]
+
+
+def _told(level: Level, text: str, evidence: tuple[str, ...] = ()) -> Finding:
+    return Finding(CheckName.REBUILD, level, text, evidence)
 
 
 def _differences(one: ImageFiles, other: ImageFiles) -> list[tuple[str, str]]:
@@ -90,13 +116,6 @@ def _differences(one: ImageFiles, other: ImageFiles) -> list[tuple[str, str]]:
 
 def _how(same_content: bool) -> str:
     return "another owner, mode or target" if same_content else "another content"
-
-
-def _finding(level: Level, lines: list[tuple[str, str]], text: str) -> list[Finding]:
-    if not lines:
-        return []
-    evidence = tuple(f"/{path}: {how}" for path, how in lines[:_SHOWN])
-    return [Finding(CheckName.REBUILD, level, text.format(len(lines)), evidence)]
 
 
 def _matches(path: str, patterns: tuple[str, ...]) -> bool:

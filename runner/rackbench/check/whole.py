@@ -100,7 +100,9 @@ def judge(attempts: Attempts, options: CheckOptions, *, say: Say) -> CheckReport
     images = {}
     if options.checks & _IN_IMAGES:
         connect = registry.load("rackbench.sandboxes", attempts.plan.spec.sandbox.kind)
-        with connect(builds_at_once=max(1, (os.cpu_count() or 2) // 2)) as sandboxes:
+        builds_at_once = max(1, (os.cpu_count() or 2) // 2)
+        image_map = attempts.plan.image_map
+        with connect(builds_at_once=builds_at_once, image_map=image_map) as sandboxes:
             images = look_into(
                 sandboxes,
                 [each for task in attempts.plan.tasks if (each := _inspected(task, seen[task.id]))],

@@ -13,8 +13,14 @@ _TRAILER = re.compile(
     r"reviewed-on|pull-request|pr-url|cherry[- ]picked from|\(cherry picked from)\b",
     re.IGNORECASE,
 )
-_REFERENCE = re.compile(r"\s*\((?:GH-|gh-)?#\d+\)|^(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?)?:?\s*"
-                        r"#\d+\.?$", re.IGNORECASE)  # fmt: skip
+_REFERENCE = re.compile(r"\s*\((?:GH-|gh-)?#\d+\)")
+# A line that only points elsewhere, keeps the books, or divides what a merge squashed.
+_NOTHING = re.compile(
+    r"^(?:(?:(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?|refs?|see|issue):?\s*)?"
+    r"(?:(?:(?:GH-)?#\d+|https?://\S*/(?:issues|pull)/\d+)[\s,.]*)+"
+    r"|(?:add|update[sd]?|edit) \S+\.(?:md|rst|txt)|.*\b(?:changelog|news fragment|release notes?|versionchanged)\b.*|-{3,}|fixup!.*|wip)$",
+    re.IGNORECASE,
+)
 _PREFIX = re.compile(
     r"^(?:fix|feat|bug|bugfix|chore|refactor|perf)(?:\([^)]*\))?!?:\s*", re.IGNORECASE
 )
@@ -46,8 +52,11 @@ def _kept(lines: Iterable[str], fix: Fix) -> Iterable[str]:
     names = {change.path for change in fix.tests} | {
         change.path.rpartition("/")[2] for change in fix.tests
     }
+    subject = _REFERENCE.sub("", fix.subject).lower()
     for line in lines:
         bare = line.strip().lstrip("*- ")
+        if _NOTHING.match(line.strip()) or _NOTHING.match(bare) or bare.lower() == subject:
+            continue
         if _TRAILER.match(bare) or _DIFF.match(line) or _TEST_WORDS.search(bare):
             continue
         if any(name in line for name in names) or is_test(bare):

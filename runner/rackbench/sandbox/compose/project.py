@@ -150,9 +150,11 @@ def _list(api: docker.APIClient, name: str) -> list[dict[str, Any]]:
 
 
 def _remove_all(api: docker.APIClient, spec: ProjectSpec) -> None:
-    for row in _list(api, spec.name):
-        _keep_log(api, row, spec.logs)
-        remove(api, row["Id"])
+    # Twice: where compose was cancelled, the engine may still be making what it had been asked for.
+    for _ in range(2):
+        for row in _list(api, spec.name):
+            _keep_log(api, row, spec.logs)
+            remove(api, row["Id"])
     volumes = api.volumes(filters={"label": f"{_PROJECT}={spec.name}"})
     for volume in volumes["Volumes"] or ():
         with suppress(docker.errors.NotFound):
