@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _WIDTH_ELSEWHERE = 120
 _SHOWN_CHARACTERS = 4000
+_FAILED = ("failed", "error")
+_SHOWN_TESTS = 20
 
 
 def console() -> Console:
@@ -136,8 +138,23 @@ def trial(folder: RunFolder, name: str, *, json: bool) -> None:
         for phase in result.phases:
             limit = f" of {phase.limit_seconds:g}" if phase.limit_seconds else ""
             out.print(Text(f"  {phase.name:14} {phase.seconds:8.2f}{limit} s"))
+        _print_judged(out, result)
         for step in _lines(path / "agent" / "steps.jsonl", Step):
             _print_step(out, step)
+
+
+def _print_judged(out: Console, result: Result) -> None:
+    """Stages with their rewards, and the tests that failed."""
+    for stage in result.stages:
+        reward = "not reached" if stage.reward is None else f"reward {stage.reward:g}"
+        out.print(Text(f"  stage {safe_text(stage.name).plain}: {reward}"))
+    failed = [name for name, status in result.tests.items() if status in _FAILED]
+    if result.tests:
+        out.print(Text(f"  {len(result.tests)} tests, {len(failed)} failed"))
+    for name in failed[:_SHOWN_TESTS]:
+        out.print(Text(f"    failed: {safe_text(name).plain}"))
+    if len(failed) > _SHOWN_TESTS:
+        out.print(Text(f"    and {len(failed) - _SHOWN_TESTS} more, in result.json"))
 
 
 def _print_step(out: Console, step: Step) -> None:
