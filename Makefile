@@ -4,10 +4,10 @@ BIN := .venv/bin
 PACKAGES := runner/rackbench tasks/rackbench_tasks harnesses/rackbench_harnesses results/rackbench_results
 
 .DEFAULT_GOAL := help
-.PHONY: help venv machine demo test lint bench clean
+.PHONY: help venv machine demo test test-all lint bench clean
 
 help:  ## Say what there is.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv:  ## Make .venv with rackbench and its tools; done again when pyproject.toml changes.
 	@bash runner/rackbench/setup/venv.sh .venv
@@ -25,7 +25,10 @@ lint: venv  ## Style, types, layers, dependencies.
 	$(BIN)/lint-imports
 	$(BIN)/deptry $(PACKAGES)
 
-test: machine lint  ## The same checks, then every test.
+test: machine lint  ## The same checks, then every test but the slow ones.
+	$(BIN)/pytest -m "not slow" --durations=40
+
+test-all: machine lint  ## The same checks, then every test.
 	$(BIN)/pytest
 
 bench: machine  ## Measure speed.

@@ -280,6 +280,8 @@ def test_nothing_is_overwritten(program: Program, history: History, fix: str) ->
     taken.mkdir(parents=True)
     assert "is there already" in make(program, history, fix, "--name", "sharing", check=2).stderr
     assert list(taken.iterdir()) == []
+    done = make(program, history, fix, "--name", "../sharing", check=2)
+    assert "is no name for a task" in done.stderr
 
 
 def test_other_languages_by_a_command(program: Program, tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ def test_a_sidecar_is_healthy_before_the_agent_starts_and_gone_after(
     nothing_of_compose_left(docker_api, program.run_folder().name)
 
 
+@pytest.mark.slow
 def test_forty_projects_at_once_share_few_networks(
     program: Program, docker_api: docker.APIClient
 ) -> None:

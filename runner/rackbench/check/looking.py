@@ -14,7 +14,7 @@ from rackbench.check.answer import Answer, answers_of
 from rackbench.check.image_look import BuiltImage, ImageLook
 from rackbench.check.layers import ImageFiles, read_images
 from rackbench.check.likeness import Likeness
-from rackbench.check.rebuild import Rebuilt, forget, rebuild_all
+from rackbench.check.rebuild import Rebuilt, forget, forget_abandoned, rebuild_all
 from rackbench.check.repository import find_repositories
 from rackbench.check.watched import WatchedOracle
 from rackbench.sandbox.docker import DockerSandboxes
@@ -70,6 +70,7 @@ def look_into(
     rebuilt: dict[str, Rebuilt] = {}
     if rebuild:
         say(f"building {len(environments)} images again, without a cache")
+        forget_abandoned(sandboxes.api)
         rebuilt = rebuild_all(sandboxes.images, environments)
     ids = sorted({*environments, *(made.id for made in rebuilt.values() if made.id)})
     say(f"reading {len(ids)} images")

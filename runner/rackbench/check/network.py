@@ -46,7 +46,8 @@ def _judge(case: Case) -> list[Finding]:
         return [Finding(CheckName.SEALED, Level.WARNING, text, evidence)]
     text = (
         f"the verifier needs the network{shown}: {seen.words()} without one. Install what it needs "
-        "into its image, or name it in [metadata.check] needs_network"
+        "into its image, lend it (`rackbench task warm`), or name it in [metadata.check] "
+        "needs_network"
     )
     return [Finding(CheckName.SEALED, Level.ERROR, text, evidence)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 import anyio
 import docker
 import docker.errors
+import psutil
 
 from rackbench.sandbox.images import ImageError, Images
 from rackbench_harnesses.ports import SandboxError
@@ -29,6 +31,15 @@ class Rebuilt:
 def rebuild_all(images: Images, environments: Mapping[str, Environment]) -> dict[str, Rebuilt]:
     """Each environment's image anew, by the same key; what names a finished image is left out."""
     return anyio.run(_rebuild_all, images, environments)
+
+
+def forget_abandoned(api: docker.APIClient) -> None:
+    """Remove what checks that are dead had built again; their tags begin with their process."""
+    for row in api.images(name=_REPOSITORY):
+        for tag in row.get("RepoTags") or ():
+            pid = tag.rpartition(":")[2].partition("-")[0]
+            if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+                forget(api, Rebuilt(tag))
 
 
 def forget(api: docker.APIClient, rebuilt: Rebuilt) -> None:
@@ -57,7 +68,7 @@ async def _rebuild_all(
 
 async def _rebuild(images: Images, environment: Environment) -> Rebuilt:
     assert environment.build
-    tag = f"{_REPOSITORY}:{secrets.token_hex(8)}"
+    tag = f"{_REPOSITORY}:{os.getpid()}-{secrets.token_hex(8)}"
     try:
         image = await images.build_again(
             environment.build, tag, timeout_seconds=environment.build_timeout_seconds

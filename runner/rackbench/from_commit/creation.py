@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,6 +32,8 @@ from rackbench.sandbox.docker import DockerSandboxes
 
 _AGENT_SECONDS = 1800
 _ALLOWED = 200
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+")
 _LEFT_BEHIND = (".git", "__pycache__", ".pytest_cache", ".hypothesis")
 
 
@@ -47,7 +50,9 @@ async def create(
     Raises UsageError, ProofError.
     """
     began = time.monotonic()
-    name = request.name or f"{fix.repository.name}-{fix.commit[:8]}"
+    name = request.name or _UNSAFE.sub("-", f"{fix.repository.name}-{fix.commit[:8]}")
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no name for a task: letters, digits, '.', '_' and '-'")
     with appearing(request.to / name if keep else None) as folder:
         run = how_to_run(fix, request.test_command, "")
         on_stage("preparing the environment")
