@@ -25,17 +25,19 @@ def appearing(target: Path | None) -> Iterator[Path]:
     made = [path for path in (target.parent, *target.parent.parents) if not path.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    is_kept = False
     try:
         work.chmod(0o755)
         yield work
         _must_be_free(target)
         work.rename(target)
-    except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
-        for path in made:
-            if path.is_dir() and not any(path.iterdir()):
-                path.rmdir()
-        raise
+        is_kept = True
+    finally:
+        if not is_kept:
+            shutil.rmtree(work, ignore_errors=True)
+            for path in made:
+                if path.is_dir() and not any(path.iterdir()):
+                    path.rmdir()
 
 
 def _must_be_free(target: Path) -> None:

@@ -91,13 +91,14 @@ async def built(sandboxes: DockerSandboxes, build: Build) -> AsyncIterator[Image
     images = sandboxes.images
     name = await to_thread.run_sync(images.tag_of, build)
     was_there = await to_thread.run_sync(images.find, name)
+    is_kept = False
     try:
         yield await ensure(sandboxes, build)
-    except BaseException:
-        if not was_there:
+        is_kept = True
+    finally:
+        if not is_kept and not was_there:
             with CancelScope(shield=True):
                 await to_thread.run_sync(_remove_image, sandboxes, name)
-        raise
 
 
 def container_spec(image: Image) -> ContainerSpec:

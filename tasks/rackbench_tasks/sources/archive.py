@@ -229,11 +229,13 @@ def _decompressed(archive: Path) -> Iterator[_Readable]:
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as zstd:
         assert zstd.stdout is not None
+        is_read = False
         try:
             yield zstd.stdout
-        except BaseException:
-            zstd.kill()
-            raise
+            is_read = True
+        finally:
+            if not is_read:
+                zstd.kill()
         if zstd.wait():
             raise TaskError(f"{archive}: is damaged, or no archive: zstd cannot read it")
 

@@ -74,9 +74,9 @@ def git(arguments: Sequence[str], *, git_dir: Path | None = None, stdin: bytes =
         with process:
             try:
                 out, errors = process.communicate()
-            except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)
-                raise
+            finally:
+                if process.poll() is None:  # interrupted
+                    os.killpg(process.pid, signal.SIGKILL)
     if process.returncode:
         command = next(text for text in arguments if not text.startswith("-"))
         raise GitFailure(command, _last_lines(errors))
