@@ -401,6 +401,9 @@ def test_ending_us_ends_git(tmp_path: Path, upstream: Upstream) -> None:
     (tmp_path / "slow").write_text("#!/bin/sh\necho $$ >>$0.pid\nexec sleep 300\n")
     (tmp_path / "slow").chmod(0o755)
     program = (
+        "import signal\n"
+        # A test run in the background is started with interrupts ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from pathlib import Path; from rackbench_tasks import *\n"
         "load_sources([Source(git='ssh://host/x', ref='v1')], beside=Path('/'), strict=True,\n"
         f"  host_env={{}}, places=Places(Path('{tmp_path}/cache')))"
