@@ -269,6 +269,26 @@ class Preflight(Record):
         return next((check.state for check in self.checks if check.name == name), "unknown")
 
 
+class ListPrice(Record):
+    """What an API asks for a model's tokens; of a million each."""
+
+    input_per_million: float = Field(ge=0)
+    cached_per_million: float = Field(ge=0)
+    output_per_million: float = Field(ge=0)
+    currency: str = "USD"
+    date: str
+    source: str
+
+
+class TokenWeights(Record):
+    """What a token costs relative to the others, for sharing out an engine's time."""
+
+    prompt: float = Field(gt=0)
+    """Of one computed token of a prompt."""
+    cached: float = Field(ge=0)
+    completion: float = Field(ge=0)
+
+
 class EndpointCost(Record):
     """`cost.json`: what an endpoint used between launch and stop."""
 
@@ -293,6 +313,12 @@ class EndpointCost(Record):
     currency: str | None = None
     price_date: str | None = None
     price_source: str | None = None
+    energy_joules: float | None = None
+    """Of the GPUs' boards from launch to exit, without the rest of the machine; None: no counter."""
+    list_price: ListPrice | None = None
+    """What an API would ask for the same tokens."""
+    token_weights: TokenWeights | None = None
+    """As the run file states them."""
 
     @property
     def device_hours(self) -> float | None:

@@ -184,6 +184,12 @@ class RunFolder:
                 if result := read_record(folder / "result.json", Result):
                     yield folder, result
 
+    def attempts_of(self, arm: str) -> Iterator[Path]:
+        """Folders of every attempt of an arm, those without a result among them."""
+        trials = self.path.glob(f"trials/*/{_safe(arm)}/[0-9]*")
+        for trial in sorted(trials, key=lambda path: (path.parent, _number(path))):
+            yield from self.attempts(trial)
+
     def final_results(self) -> list[Result]:
         """One result a trial: the last that says something, else the last there is."""
         return [result for _, result in self.final_results_with_paths()]

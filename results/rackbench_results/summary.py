@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rackbench_results import stats
+from rackbench_results.ledger import Amount, Ledger
 from rackbench_results.outcomes import RULES, Outcome, is_counted
 from rackbench_results.records import Call, EndpointCost, Record, Result
 
@@ -61,12 +62,18 @@ class ArmSummary(Record):
     device: Literal["gpu", "cpu"] | None
     """What device-hours are hours of."""
     device_hours: float | None
-    """Its share of its endpoint's attributed hours."""
+    """While its calls were in flight, each instant split evenly between the trials that had one."""
+    all_in_hours: float | None
+    """Its share of all device-hours, load and idling too, in proportion to `device_hours`."""
     cost: float | None
-    """Device-hours times price."""
+    """All-in hours times price."""
     currency: str | None
+    cost_per_task: float | None
+    """All-in cost over the tasks with a counted trial."""
     cost_per_solved: float | None
-    """None where nothing was solved or no price was given."""
+    """All-in cost; None where nothing was solved or no price was given."""
+    list_price_cost: float | None
+    """What an API would have asked for the same tokens; None where no list price is known."""
 
 
 class EndpointSummary(Record):
@@ -77,7 +84,9 @@ class EndpointSummary(Record):
     total_hours: float | None
     """Devices times wall time from launch to stop, over all times that it was up."""
     attributed_hours: float | None
-    """While a call was in flight: the sum of its arms' device-hours."""
+    """While a call of a counted trial was in flight: the sum of its arms' device-hours."""
+    voided_hours: float | None
+    """While calls of attempts were in flight that count for nothing: void, cancelled, cut off."""
     unattributed_hours: float | None
     """The rest: load, warm-up, idle, drain."""
     cost: float | None
@@ -98,7 +107,7 @@ class Summary(Record):
     """Reward from which a trial counts as solved."""
     warnings: tuple[str, ...]
     """What must be read before any number."""
-    attribution: str = "device-hours in use, by each arm's share of model time"
+    attribution: str = "each instant split evenly between the trials with a call in flight"
     """The rule by which an endpoint's hours became its arms'."""
 
 
@@ -112,6 +121,8 @@ class RunFacts:
     """By arm, of the same attempts; each is gone through once."""
     costs: Mapping[str, Sequence[EndpointCost]]
     """By endpoint; one for each time that it was up."""
+    ledgers: Mapping[str, Ledger]
+    """By endpoint."""
     endpoint_of_arm: Mapping[str, str | None]
     """In the order of the table."""
     planned: Mapping[str, int]
@@ -123,20 +134,19 @@ class RunFacts:
 
 def summarise(facts: RunFacts) -> Summary:
     """Count, divide, and say what is unknown."""
-    endpoints = {name: _endpoint(name, facts) for name in facts.costs}
-    arms = tuple(_arm(arm, facts, endpoints) for arm in facts.endpoint_of_arm)
+    arms = tuple(_arm(arm, facts) for arm in facts.endpoint_of_arm)
     ended = sum(arm.counted + arm.void for arm in arms)
     void_share = sum(arm.void for arm in arms) / ended if ended else 0.0
     return Summary(
         arms=arms,
-        endpoints=tuple(endpoints.values()),
+        endpoints=tuple(_endpoint(name, facts) for name in facts.costs),
         void_share=void_share,
         solved_at=facts.solved_at,
         warnings=(*_warnings(arms, void_share, facts.void_threshold), *_unrecorded(facts)),
     )
 
 
-def _arm(arm: str, facts: RunFacts, endpoints: Mapping[str, EndpointSummary]) -> ArmSummary:
+def _arm(arm: str, facts: RunFacts) -> ArmSummary:
     mine = [result for result in facts.results if result.arm == arm]
     outcomes = Counter(result.outcome for result in mine)
     counted = [result for result in mine if is_counted(result.outcome, result.reason)]
@@ -147,8 +157,8 @@ def _arm(arm: str, facts: RunFacts, endpoints: Mapping[str, EndpointSummary]) ->
     interval = stats.headline_interval(per_task, seed=facts.seed)
     rewards = [r.reward for r in counted if r.reward is not None and _is_believed(r)]
     endpoint = facts.endpoint_of_arm[arm]
-    hours, cost = _share(arm, facts, endpoints)
-    used = endpoints.get(endpoint) if endpoint else None
+    ledger = facts.ledgers.get(endpoint) if endpoint else None
+    used = ledger.arm(arm) if ledger else None
     ttft, itl = _latencies(facts.calls.get(arm, ()))
     solved = outcomes[Outcome.SOLVED]
     return ArmSummary(
@@ -177,11 +187,14 @@ def _arm(arm: str, facts: RunFacts, endpoints: Mapping[str, EndpointSummary]) ->
         model_seconds=_model_seconds(arm, facts),
         ttft_seconds_median=ttft,
         itl_seconds_median=itl,
-        device=used.device if used else None,
-        device_hours=hours,
-        cost=cost,
-        currency=used.currency if used else None,
-        cost_per_solved=cost / solved if cost is not None and solved else None,
+        device=ledger.device if ledger else None,
+        device_hours=used.attributed.device_hours if used else None,
+        all_in_hours=used.all_in.device_hours if used else None,
+        cost=_money(used.all_in if used else None),
+        currency=ledger.currency if ledger else None,
+        cost_per_task=_money(used.per_task if used else None),
+        cost_per_solved=_money(used.per_solved if used else None),
+        list_price_cost=ledger.list_price_cost(arm) if ledger else None,
     )
 
 
@@ -200,47 +213,23 @@ def _latencies(calls: Iterable[Call]) -> tuple[float | None, float | None]:
 
 
 def _endpoint(name: str, facts: RunFacts) -> EndpointSummary:
-    costs = facts.costs[name]
-    total = attributed = None
-    hours = [cost.device_hours for cost in costs]
-    if hours and None not in hours:
-        total = sum(known for known in hours if known is not None)
-        somebody = any(_model_seconds(arm, facts) for arm in _arms_of(name, facts))
-        attributed = min(sum(map(_hours_in_use, costs)), total) if somebody else 0.0
-    prices = [cost.price for cost in costs]
-    currencies = {cost.currency for cost in costs}
-    priced = bool(prices) and None not in prices and len(currencies) == 1
+    ledger = facts.ledgers[name]
+    split = ledger.split("in_flight")
     return EndpointSummary(
         endpoint=name,
-        device=costs[0].device if costs else None,
-        total_hours=total,
-        attributed_hours=attributed,
-        unattributed_hours=None if total is None or attributed is None else total - attributed,
-        cost=sum(price for price in prices if price is not None) if priced else None,
-        currency=currencies.pop() if priced else None,
-        restarts=sum(cost.restarts for cost in costs),
+        device=ledger.device,
+        total_hours=ledger.total.device_hours if ledger.total else None,
+        attributed_hours=split.attributed.device_hours if split else None,
+        voided_hours=split.voided.device_hours if split else None,
+        unattributed_hours=split.unattributed.device_hours if split else None,
+        cost=_money(ledger.total),
+        currency=ledger.currency,
+        restarts=sum(cost.restarts for cost in facts.costs[name]),
     )
 
 
-def _hours_in_use(cost: EndpointCost) -> float:
-    """Device-hours while at least one scored call was in flight."""
-    return (cost.devices or 0) * cost.scored_seconds / 3600
-
-
-def _share(
-    arm: str, facts: RunFacts, endpoints: Mapping[str, EndpointSummary]
-) -> tuple[float | None, float | None]:
-    """An arm's part of its endpoint's hours in use, and of their cost."""
-    name = facts.endpoint_of_arm[arm]
-    endpoint = endpoints.get(name) if name else None
-    if name is None or endpoint is None or endpoint.attributed_hours is None:
-        return None, None
-    everybody = sum(_model_seconds(other, facts) for other in _arms_of(name, facts))
-    share = _model_seconds(arm, facts) / everybody if everybody else 0.0
-    hours = endpoint.attributed_hours * share
-    if endpoint.cost is None or not endpoint.total_hours:
-        return hours, None
-    return hours, endpoint.cost * hours / endpoint.total_hours
+def _money(amount: Amount | None) -> float | None:
+    return None if amount is None or amount.cost is None else float(amount.cost)
 
 
 def _arms_of(endpoint: str, facts: RunFacts) -> list[str]:

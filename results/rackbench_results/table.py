@@ -13,7 +13,10 @@ from rackbench_results.outcomes import Outcome
 from rackbench_results.records import Result
 from rackbench_results.summary import ArmSummary, EndpointSummary, Summary
 
-_WORDS = {"arm", "trial", "endpoint", "outcome", "why", "95 % interval", "device"}
+_WORDS = {
+    *("arm", "trial", "endpoint", "outcome", "why", "95 % interval", "device"),
+    *("activity", "method"),
+}
 _STYLES = {Outcome.SOLVED: "green", Outcome.UNSOLVED: "yellow", Outcome.VOID: "red"}
 _DASH = "–"
 
@@ -37,7 +40,9 @@ def summary_table(summary: Summary) -> RenderableType:
 
 
 def _rates(arms: Sequence[ArmSummary]) -> Table:
-    table = _table("arm", "solved", "counted", "void", "rate", "95 % interval", "bracket", "reward")
+    table = plain_table(
+        "arm", "solved", "counted", "void", "rate", "95 % interval", "bracket", "reward"
+    )
     for arm in arms:
         interval = f"{_range(arm.interval)} {arm.interval_method}" if arm.interval else _DASH
         table.add_row(
@@ -54,7 +59,9 @@ def _rates(arms: Sequence[ArmSummary]) -> Table:
 
 
 def _work(arms: Sequence[ArmSummary]) -> Table:
-    table = _table("arm", "steps", "prompt tok", "cached", "output", "wall s", "TTFT s", "ITL ms")
+    table = plain_table(
+        "arm", "steps", "prompt tok", "cached", "output", "wall s", "TTFT s", "ITL ms"
+    )
     for arm in arms:
         gap = arm.itl_seconds_median
         table.add_row(
@@ -71,16 +78,20 @@ def _work(arms: Sequence[ArmSummary]) -> Table:
 
 
 def _cost(arms: Sequence[ArmSummary]) -> Table:
-    table = _table("arm", "endpoint", "device-hours", "cost", "per solved")
+    """All-in; what was in use, and by which rule, is in the ledger's own table."""
+    listed = any(arm.list_price_cost is not None for arm in arms)
+    columns = ["arm", "endpoint", "device-hours", "cost", "per solved"]
+    table = plain_table(*columns, *(["API price"] if listed else []))
     for arm in arms:
-        hours = _number(arm.device_hours, "{:.3f}")
-        table.add_row(
+        hours = _number(arm.all_in_hours, "{:.3f}")
+        row: list[str | Text] = [
             safe_text(arm.arm, "bold"),
             safe_text(arm.endpoint or _DASH),
             f"{hours} {arm.device.upper()}" if arm.device else hours,
             _money(arm.cost, arm.currency),
             _money(arm.cost_per_solved, arm.currency),
-        )
+        ]
+        table.add_row(*row, *([_number(arm.list_price_cost, "{:.4f}")] if listed else []))
     return table
 
 
@@ -98,13 +109,16 @@ def _voids(arms: Sequence[ArmSummary]) -> list[Text]:
 
 
 def _endpoints(endpoints: Sequence[EndpointSummary]) -> Table:
-    table = _table("endpoint", "device", "hours", "in use", "load, idle …", "cost", "restarts")
+    table = plain_table(
+        "endpoint", "device", "hours", "in use", "voided", "rest", "cost", "restarts"
+    )
     for endpoint in endpoints:
         table.add_row(
             safe_text(endpoint.endpoint, "bold"),
             (endpoint.device or _DASH).upper(),
             _number(endpoint.total_hours, "{:.3f}"),
             _number(endpoint.attributed_hours, "{:.3f}"),
+            _number(endpoint.voided_hours, "{:.3f}"),
             _number(endpoint.unattributed_hours, "{:.3f}"),
             _money(endpoint.cost, endpoint.currency),
             str(endpoint.restarts),
@@ -114,7 +128,7 @@ def _endpoints(endpoints: Sequence[EndpointSummary]) -> Table:
 
 def trials_table(results: Sequence[Result]) -> Table:
     """One line a trial."""
-    table = _table("trial", "outcome", "reward", "steps", "s", "why")
+    table = plain_table("trial", "outcome", "reward", "steps", "s", "why")
     for result in results:
         task = result.task_id.rpartition("/")[2]
         why = f"{result.reason}: {result.detail}" if result.reason else result.detail
@@ -129,7 +143,8 @@ def trials_table(results: Sequence[Result]) -> Table:
     return table
 
 
-def _table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
+    """A table without lines; numbers to the right, words to the left and folded."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
         words = column in _WORDS

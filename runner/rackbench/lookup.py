@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from rackbench.errors import UsageError
+from rackbench_results.accounting import ledgers_of
+from rackbench_results.ledger import Ledger
 from rackbench_results.records import EndpointCost
 from rackbench_results.store import RunFolder, StoreError, read_json, read_record, write_record
 from rackbench_results.summary import RunFacts, Summary, summarise
@@ -35,12 +38,14 @@ def find_run(name: str, results: Path) -> RunFolder:
 def summarise_run(folder: RunFolder) -> Summary:
     """Every derived number, from the files alone."""
     _, plan = plan_record(folder)
+    endpoint_of_arm = {arm["name"]: arm["endpoint"] for arm in plan["arms"]}
     summary = summarise(
         RunFacts(
             results=folder.final_results(),
             calls={arm["name"]: folder.calls_of(arm["name"]) for arm in plan["arms"]},
-            costs=read_costs(folder),
-            endpoint_of_arm={arm["name"]: arm["endpoint"] for arm in plan["arms"]},
+            costs=read_costs(folder, sorted({*filter(None, endpoint_of_arm.values())})),
+            ledgers={ledger.endpoint: ledger for ledger in ledgers_of(folder, endpoint_of_arm)},
+            endpoint_of_arm=endpoint_of_arm,
             **plan["summary"],
         )
     )
@@ -48,12 +53,19 @@ def summarise_run(folder: RunFolder) -> Summary:
     return summary
 
 
-def read_costs(folder: RunFolder) -> dict[str, list[EndpointCost]]:
-    """All cost records of a run, by endpoint."""
-    costs: dict[str, list[EndpointCost]] = {}
-    for path in sorted(folder.path.glob("endpoints/*/cost-*.json")):
-        if cost := read_record(path, EndpointCost):
-            costs.setdefault(path.parent.name, []).append(cost)
+def ledgers_of_run(folder: RunFolder) -> list[Ledger]:
+    """What every endpoint of a run used, from the files alone."""
+    _, plan = plan_record(folder)
+    return ledgers_of(folder, {arm["name"]: arm["endpoint"] for arm in plan["arms"]})
+
+
+def read_costs(folder: RunFolder, endpoints: Iterable[str]) -> dict[str, list[EndpointCost]]:
+    """All cost records of a run, by endpoint; an endpoint that was never up is left out."""
+    costs = {}
+    for name in endpoints:
+        paths = sorted(folder.endpoint_folder(name).glob("cost-*.json"))
+        if found := [cost for path in paths if (cost := read_record(path, EndpointCost))]:
+            costs[name] = found
     return costs
 
 

@@ -89,7 +89,7 @@ def test_every_command_is_explained(group: tuple[str, ...], count: int) -> None:
         [rackbench, *group, "--help"], capture_output=True, text=True, check=True
     )
     commands = re.findall(r"^  ([a-z-]+)  ", listed.stdout.partition("Commands:")[2], re.MULTILINE)
-    assert len(commands) == count
+    assert len(commands) >= count
     for command in commands:
         assert " ".join(["`rackbench", *group, command]) in told.replace(
             "`images", "`rackbench task images"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rackbench_results import RULES, Reason, Record, index_database, records, summary
+from rackbench_results import RULES, Reason, Record, index_database, ledger, records, summary
 
 README = Path(__file__).parents[2] / "results" / "README.md"
 TEXT = README.read_text()
 RECORDS = {
     name: kind
-    for module in (records, summary)
+    for module in (records, ledger, summary)
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, Record) and kind is not Record
 }

@@ -3,10 +3,11 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rackbench_results import Call, EndpointCost, Result, TrialKey, Usage
+from rackbench_results.accounting import make_ledger
+from rackbench_results.attempt_calls import Attempt
+from rackbench_results.attribution import CallSpan
 from rackbench_results.summary import RunFacts, Summary, summarise
 
 LAUNCH = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -46,6 +47,7 @@ def summary_of(results, **facts) -> Summary:
         "results": results,
         "calls": {},
         "costs": {},
+        "ledgers": {},
         "endpoint_of_arm": dict.fromkeys(arms, "model"),
         "planned": {arm: sum(r.arm == arm for r in results) for arm in arms},
         "solved_at": 1.0,
@@ -96,9 +98,12 @@ def test_nothing_finished_leaves_everything_unknown():
             "itl_seconds_median",
             "device",
             "device_hours",
+            "all_in_hours",
             "cost",
             "currency",
+            "cost_per_task",
             "cost_per_solved",
+            "list_price_cost",
         }
     )
     assert set(unknown.values()) == {None}
@@ -165,72 +170,47 @@ def test_latencies_over_all_calls():
     assert (arm.ttft_seconds_median, arm.itl_seconds_median) == (2.0, 0.2)
 
 
-def test_hours_in_use_go_to_arms_by_model_time_and_the_rest_to_none():
-    results = [
-        result("a", "solved", arm="x", usage=Usage(model_seconds=300.0)),
-        result("a", "unsolved", arm="y", reason="wrong", usage=Usage(model_seconds=100.0)),
-        result("a", "solved", arm="oracle"),
+def calls_of(name, hours, *, arm="arm", since=0.0, counts=True, solved=False):
+    """An attempt with one call of so many hours."""
+    begin = LAUNCH.timestamp() + since * 3600
+    spans = (CallSpan(name, begin, begin, begin + hours * 3600, 1000, 0, 10),)
+    return Attempt(name, f"{name}/{arm}/0", name, arm, counts, solved, spans)
+
+
+def test_an_arm_pays_for_its_calls_and_its_share_of_the_idle_engine():
+    costs = [cost()]
+    attempts = [
+        calls_of("a", 3, arm="x", solved=True),
+        calls_of("b", 1, arm="y", since=3),
+        calls_of("c", 2, arm="y", since=4, counts=False),
     ]
-    arms = {"x": "model", "y": "model", "oracle": None}
-    summary = summary_of(results, costs={"model": [cost()]}, endpoint_of_arm=arms)
+    summary = summary_of(
+        [result("a", "solved", arm="x"), result("b", "unsolved", arm="y", reason="wrong")],
+        costs={"model": costs},
+        ledgers={"model": make_ledger("model", costs, attempts)},
+        endpoint_of_arm={"x": "model", "y": "model", "oracle": None},
+        planned={"x": 1, "y": 1, "oracle": 0},
+    )
     endpoint, (x, y, oracle) = summary.endpoints[0], summary.arms
     assert (endpoint.total_hours, endpoint.attributed_hours) == (20, 8)
-    assert endpoint.unattributed_hours == 12
+    assert (endpoint.voided_hours, endpoint.unattributed_hours) == (4, 8)
     assert (x.device_hours, y.device_hours, oracle.device_hours) == (6, 2, None)
-    assert (endpoint.cost, x.cost, y.cost) == (60, 18, 6)
-    assert (x.cost_per_solved, y.cost_per_solved) == (18, None)
+    assert (x.all_in_hours, y.all_in_hours) == (15, 5)
+    assert (endpoint.cost, x.cost, y.cost) == (60, 45, 15)
+    assert (x.cost_per_solved, y.cost_per_solved, y.cost_per_task) == (45, None, 15)
     assert (x.device, x.currency, oracle.currency) == ("gpu", "EUR", None)
     assert summary.attribution
 
 
-@settings(deadline=None)
-@given(
-    st.lists(st.floats(0, 1e6), min_size=1, max_size=6),
-    st.lists(st.tuples(st.floats(0.01, 500), st.floats(0, 600)), min_size=1, max_size=4),
-)
-def test_attributed_and_unattributed_are_the_total(model_seconds, times):
-    results = [
-        result("a", "solved", arm=str(n), usage=Usage(model_seconds=seconds))
-        for n, seconds in enumerate(model_seconds)
-    ]
-    costs = [cost(hours=hours, scored_hours=scored) for hours, scored in times]
-    summary = summary_of(results, costs={"model": costs})
-    endpoint = summary.endpoints[0]
-    total = endpoint.total_hours
-    assert total == pytest.approx(2 * sum(hours for hours, _ in times), rel=1e-6)
-    assert endpoint.attributed_hours + endpoint.unattributed_hours == pytest.approx(total)
-    assert endpoint.unattributed_hours >= 0
-    by_arm = sum(arm.device_hours for arm in summary.arms)
-    assert by_arm == pytest.approx(endpoint.attributed_hours)
-    in_cents = sum(arm.cost for arm in summary.arms) + 3 * endpoint.unattributed_hours
-    assert in_cents == pytest.approx(endpoint.cost, abs=0.005)
-
-
-def test_an_endpoint_that_nobody_called_is_nobodys():
-    endpoint = summary_of([result("a", "solved")], costs={"model": [cost()]}).endpoints[0]
-    assert (endpoint.attributed_hours, endpoint.unattributed_hours) == (0, 20)
-
-
 def test_an_endpoint_that_we_do_not_run_costs_what_we_do_not_know():
-    elsewhere = cost(device=None, devices=None, price_per_device_hour=None, currency=None)
+    costs = [cost(device=None, devices=None, price_per_device_hour=None, currency=None)]
     used = result("a", "solved", usage=Usage(model_seconds=1.0))
-    summary = summary_of([used], costs={"model": [elsewhere]})
+    ledger = make_ledger("model", costs, [calls_of("a", 1)])
+    summary = summary_of([used], costs={"model": costs}, ledgers={"model": ledger})
     endpoint = summary.endpoints[0]
     assert (endpoint.total_hours, endpoint.unattributed_hours, endpoint.cost) == (None, None, None)
     assert (summary.arms[0].device_hours, summary.arms[0].cost) == (None, None)
     assert summary.warnings == ()
-
-
-@pytest.mark.parametrize(
-    "second",
-    [{"currency": "USD"}, {"price_per_device_hour": None, "currency": None}],
-)
-def test_prices_that_do_not_add_up_are_not_added(second):
-    used = result("a", "solved", usage=Usage(model_seconds=1.0))
-    summary = summary_of([used], costs={"model": [cost(), cost(**second)]})
-    assert (summary.endpoints[0].cost, summary.endpoints[0].currency) == (None, None)
-    assert (summary.arms[0].cost, summary.arms[0].cost_per_solved) == (None, None)
-    assert summary.arms[0].device_hours == 16
 
 
 def test_too_many_voids_are_said_before_anything_else():
@@ -251,10 +231,14 @@ def test_hours_that_were_never_written_down_are_missed():
         result("a", "solved", usage=Usage(model_seconds=1.0)),
         result("b", "solved", usage=Usage(model_seconds=1.0), **late),
     ]
-    (warning,) = summary_of(results, costs={"model": [cost()]}).warnings
+    costs = [cost()]
+    ledgers = {"model": make_ledger("model", costs, [])}
+    (warning,) = summary_of(results, costs={"model": costs}, ledgers=ledgers).warnings
     assert warning.startswith("1 trials used model at a time whose hours were never written down")
 
 
 def test_a_summary_survives_its_file():
-    summary = summary_of([result("a", "solved")], costs={"model": [cost()]})
+    costs = [cost()]
+    ledgers = {"model": make_ledger("model", costs, [calls_of("a", 1)])}
+    summary = summary_of([result("a", "solved")], costs={"model": costs}, ledgers=ledgers)
     assert Summary.model_validate_json(summary.model_dump_json()) == summary

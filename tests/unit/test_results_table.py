@@ -9,10 +9,15 @@ import pytest
 from rich.console import Console
 
 from rackbench_results import Call, EndpointCost, Result, TrialKey, Usage
+from rackbench_results.accounting import make_ledger
+from rackbench_results.attempt_calls import Attempt
+from rackbench_results.attribution import CallSpan
 from rackbench_results.summary import RunFacts, summarise
 from rackbench_results.table import safe_text, summary_table, trials_table
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
+DONE = (True, True)
+"""Counts, solved."""
 ARMS = {"claude-code-kimi-k3.1-pro": "kimi", "loop-current": "current", "oracle": None}
 
 
@@ -73,10 +78,20 @@ def summary(of: list[Result]) -> object:
         first_token_seconds=12.345,
         token_gaps_seconds=(0.0123,),
     )
+    costs = {"kimi": [cost(8, 4.5)], "current": [cost(8, None)]}
+    arm_of = {"kimi": "claude-code-kimi-k3.1-pro", "current": "loop-current"}
+    since = (NOW - timedelta(hours=1)).timestamp()
+    spans = (CallSpan("a", since, since, since + 100_000, 45_678_901, 0, 1_234_567),)
     facts = RunFacts(
         results=of,
         calls={"claude-code-kimi-k3.1-pro": [call]},
-        costs={"kimi": [cost(8, 4.5)], "current": [cost(8, None)]},
+        costs=costs,
+        ledgers={
+            name: make_ledger(
+                name, of_it, [Attempt("a", f"a/{arm_of[name]}/0", "a", arm_of[name], *DONE, spans)]
+            )
+            for name, of_it in costs.items()
+        },
         endpoint_of_arm=ARMS,
         planned=dict.fromkeys(ARMS, 125),
         solved_at=1.0,
@@ -97,7 +112,7 @@ def test_at_100_columns_an_arm_is_a_line_in_each_table() -> None:
     assert rates[1:6] == ["18", "107", "18", "0.17", "0.13…0.21"]
     assert rates[6:] == ["task", "bootstrap", "0.14…0.17", "0.17"]
     assert work[1:] == ["62375", "5,709,862,625", "–", "154,320,875", "3600.0", "12.35", "12.3"]
-    assert cost[1:] == ["kimi", "222.222", "GPU", "1000.0000", "USD", "55.5556", "USD"]
+    assert cost[1:] == ["kimi", "248.000", "GPU", "1116.0000", "USD", "1116.0000", "USD"]
 
 
 def test_warnings_come_first_and_voids_are_told() -> None:
@@ -113,14 +128,14 @@ def test_the_unknown_is_a_dash() -> None:
     assert set(cells(text, "oracle")[1][1:]) == {"–"}
     assert set(cells(text, "oracle")[2][1:]) == {"–"}
     # Hours are known, the price is not.
-    assert cells(text, "loop-current")[2][1:] == ["current", "222.222", "GPU", "–", "–"]
+    assert cells(text, "loop-current")[2][1:] == ["current", "248.000", "GPU", "–", "–"]
 
 
 @pytest.mark.parametrize("width", [72, 80])
 def test_where_it_is_narrow_words_fold_and_numbers_do_not(width: int) -> None:
     text = shown(summary(results()), width=width)
     assert max(map(len, text.splitlines())) <= width
-    for number in ("5,709,862,625", "154,320,875", "1000.0000 USD", "0.14…0.17"):
+    for number in ("5,709,862,625", "154,320,875", "1116.0000 USD", "0.14…0.17"):
         assert number in text
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from rackbench.cli import clean, doctor, engine, resume, run, runs, show, task
+from rackbench.cli import clean, cost, doctor, engine, resume, run, runs, show, task
 from rackbench.errors import Exit, RackbenchError
 
 app = typer.Typer(
@@ -40,6 +40,7 @@ def _options(
 app.command("run")(run.run)
 app.command("resume")(resume.resume)
 app.command("show")(show.show)
+app.command("cost")(cost.cost)
 app.command("list")(runs.list_)
 app.command("clean")(clean.clean)
 app.command("doctor")(doctor.doctor)

@@ -32,13 +32,14 @@ def console() -> Console:
     return Console(stderr=True)
 
 
-def _data() -> Console:
+def output() -> Console:
     """Standard output; wide enough to be read where it is not a terminal."""
     width = None if sys.stdout.isatty() else _WIDTH_ELSEWHERE
     return Console(width=width)
 
 
-def _json(value: object) -> None:
+def data(value: object) -> None:
+    """Data for programs, on standard output."""
     print(jsonlib.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
@@ -51,9 +52,9 @@ def plan(plan: Plan, *, json: bool) -> None:
     """What a run would do."""
     record = plan.record()
     if json:
-        _json(record)
+        data(record)
         return
-    out = _data()
+    out = output()
     tasks = Table(title=f"{len(plan.tasks)} tasks", title_justify="left", box=None)
     for column in ("task", "cpus", "memory", "agent s", "verifier s", "network", "needs"):
         tasks.add_column(column)
@@ -91,9 +92,9 @@ def plan(plan: Plan, *, json: bool) -> None:
 def finished(run: Finished, *, json: bool) -> None:
     """The end of a run."""
     if json:
-        _json({"run": str(run.folder.path), **run.summary.model_dump(mode="json")})
+        data({"run": str(run.folder.path), **run.summary.model_dump(mode="json")})
     else:
-        _data().print(summary_table(run.summary))
+        output().print(summary_table(run.summary))
         print(f"\n{run.folder.path}")
     if run.exit_code == 130:
         console().print(Text(f"stopped; go on with: rackbench resume {run.folder.path.name}"))
@@ -103,7 +104,7 @@ def run(folder: RunFolder, summary: Summary, *, json: bool) -> None:
     """A run's numbers and trials."""
     results = folder.final_results()
     if json:
-        _json(
+        data(
             {
                 "run": str(folder.path),
                 "summary": summary.model_dump(mode="json"),
@@ -111,7 +112,7 @@ def run(folder: RunFolder, summary: Summary, *, json: bool) -> None:
             }
         )
         return
-    out = _data()
+    out = output()
     out.print(summary_table(summary))
     out.print()
     out.print(trials_table(results))
@@ -127,9 +128,9 @@ def trial(folder: RunFolder, name: str, *, json: bool) -> None:
     if not found:
         raise UsageError(f"there is no trial {name!r} in {folder.path}; names are task/arm/index")
     if json:
-        _json([_trial_data(path, result) for path, result in found])
+        data([_trial_data(path, result) for path, result in found])
         return
-    out = _data()
+    out = output()
     for path, result in found:
         out.rule(Text(f"{path.relative_to(folder.path / 'trials')}"))
         out.print(trials_table([result]))
@@ -184,7 +185,7 @@ def _lines(path: Any, kind: Any) -> list[Any]:
 def runs(rows: Sequence[Mapping[str, Any]], *, json: bool) -> None:
     """The list of runs."""
     if json:
-        _json([dict(row) for row in rows])
+        data([dict(row) for row in rows])
         return
     table = Table(box=None)
     for column in ("run", "name", "trials", "solved", "counted", "void", "finished"):
@@ -193,13 +194,13 @@ def runs(rows: Sequence[Mapping[str, Any]], *, json: bool) -> None:
         table.add_row(*(safe_text(str(row[str(column.header)])) for column in table.columns))
         if row["problem"]:
             warn(f"{row['run']}: {row['problem']}")
-    _data().print(table)
+    output().print(table)
 
 
 def cleaned(*, containers: Sequence[str], processes: Sequence[int], json: bool) -> None:
     """What was swept away."""
     if json:
-        _json({"containers": list(containers), "processes": list(processes)})
+        data({"containers": list(containers), "processes": list(processes)})
         return
     print(f"removed {len(containers)} containers and {len(processes)} processes of dead runs")
 

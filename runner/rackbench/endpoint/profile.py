@@ -12,6 +12,7 @@ import yaml
 from rackbench.errors import UsageError
 from rackbench.gateway import Policy
 from rackbench_harnesses.settings import Settings, SettingsError, read_settings
+from rackbench_results.records import ListPrice
 
 _SHIPPED = "rackbench.endpoint.profiles"
 
@@ -34,6 +35,8 @@ class Profile(Settings):
     """Added where the engine runs on a CPU."""
     tools: bool = True
     """The served model can call tools."""
+    list_price: ListPrice | None = None
+    """What the maker's API asks for the same tokens."""
     policy: Policy = Policy()
     """What the gateway enforces, since the engine does not."""
 

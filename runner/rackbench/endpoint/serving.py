@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -54,6 +54,8 @@ class Serving:
         self.tools = profile.tools
         self.crashes = 0
         self.timeline = Timeline()
+        self.energy_joules: Callable[[], float | None] | None = None
+        """Tells what its GPUs' boards used since launch, where somebody counts."""
         self._ready = anyio.Event()
         self._gone = anyio.Event()
         self._lost: str | None = None
@@ -101,7 +103,8 @@ class Serving:
             device=self.device,
             devices=self.devices,
             launched_at=line.launched_at,
-            stopped_at=datetime.now(UTC),
+            # Not the clock on the wall, which may be set meanwhile: the parts add up to the whole.
+            stopped_at=line.launched_at + timedelta(seconds=total),
             load_seconds=line.load_seconds,
             warmup_seconds=line.warmup_seconds,
             scored_seconds=busy,
@@ -112,6 +115,9 @@ class Serving:
             currency=price.currency if price else None,
             price_date=price.date if price else None,
             price_source=price.source if price else None,
+            energy_joules=self.energy_joules() if self.energy_joules else None,
+            list_price=self.profile.list_price,
+            token_weights=settings.token_weights,
         )
 
 

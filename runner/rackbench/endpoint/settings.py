@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rackbench_harnesses.settings import Settings
+from rackbench_results.records import TokenWeights
 
 
 class Price(Settings):
@@ -32,5 +33,8 @@ class EndpointSettings(Settings):
     """Of the devices, for the cost of the run."""
     gpus: Annotated[int, Field(ge=1)] | None = None
     """GPUs that serve it; None: read off the serving arguments, unknown for external ones."""
+    token_weights: TokenWeights | None = None
+    """For sharing out the engine's time by tokens; None: calibrated on the run where it is long
+    enough, else the ratio of the list price."""
     tools: Literal["auto", "yes", "no"] = "auto"
     """Whether harnesses may call tools; auto: as the pre-flight finds."""
