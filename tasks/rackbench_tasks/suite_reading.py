@@ -174,6 +174,7 @@ def _tasks_in(
     resolved: Resolved, selection: _Selection, reading: Reading, dataset: Dataset | None
 ) -> list[Located]:
     located: list[Located] = []
+    not_meant: list[TaskError] = []  # by their folders' names; only a readable task tells its own
     missing = dict(dataset.digests) if dataset else {}
     for folder, task_format in _candidates(resolved, reading, selection):
         if selection.excludes(folder.name):
@@ -182,10 +183,10 @@ def _tasks_in(
         try:
             task = task_format.load(folder, strict=reading.strict, host_env=reading.host_env)
         except TaskError as error:
-            # Left out in silence, a broken task would make every solve rate look better.
-            reading.problems.extend(error.problems)
-            selection.unused.clear()
-            selection.taken += 1
+            if selection.matches(folder.name):
+                _refuse([error], selection, reading)
+            else:
+                not_meant.append(error)
             continue
         origin = replace(resolved.origin, path=_relative(folder, resolved))
         if dataset:
@@ -199,6 +200,7 @@ def _tasks_in(
             reading.warnings.append(one_line(f"{folder}: is not listed in {MANIFEST}; left out"))
         elif selection.takes(*names):
             located.append(Located(task, origin))
+    _tell(not_meant, selection, reading)
     if dataset:
         reading.problems += dataset.problems(found.task for found in located)
         reading.problems += [
@@ -207,6 +209,23 @@ def _tasks_in(
             if selection.matches(name, name.rpartition("/")[2])
         ]
     return located
+
+
+def _refuse(errors: Iterable[TaskError], selection: _Selection, reading: Reading) -> None:
+    """Note tasks as problems: left out in silence they would make every solve rate look better."""
+    reading.problems.extend(problem for error in errors for problem in error.problems)
+    selection.unused.clear()
+    selection.taken += 1
+
+
+def _tell(not_meant: Sequence[TaskError], selection: _Selection, reading: Reading) -> None:
+    """Note broken tasks that include does not name by their folders."""
+    if not_meant and selection.unused.intersection(selection.source.include):
+        _refuse(not_meant, selection, reading)  # one of them may be what is missing
+    else:
+        reading.warnings.extend(
+            f"left out by include, and unreadable: {error.problems[0]}" for error in not_meant
+        )
 
 
 def _stay_within(folder: Path, resolved: Resolved) -> None:

@@ -330,11 +330,23 @@ def test_problems_of_all_tasks_are_told_at_once(tasks: Path) -> None:
     ]
 
 
-def test_a_broken_task_is_not_passed_over_unless_excluded(tasks: Path) -> None:
+@pytest.mark.parametrize("include", [["*"], ["apple", "da*"], ["apple", "named-date"]])
+def test_a_broken_task_is_not_passed_over_where_it_may_be_meant(
+    tasks: Path, include: list[str]
+) -> None:
     (tasks / "date" / "task.toml").write_text("[")
-    source = {"path": "tasks", "include": ["apple"]}
+    source = {"path": "tasks", "include": include}
     (problem,) = problems_of(tasks.parent, {"tasks": [source]})
     assert "…/tasks/date/task.toml: is not TOML" in problem
+
+
+def test_a_broken_task_that_is_not_meant_is_only_told(tasks: Path) -> None:
+    (tasks / "date" / "task.toml").write_text("[")
+    source = {"path": "tasks", "include": ["apple"]}
+    suite = load_file(tasks.parent, {"tasks": [source]})
+    assert names(suite) == ["apple"]
+    (warning,) = suite.warnings
+    assert "date/task.toml: is not TOML" in warning
     suite = load_file(tasks.parent, {"tasks": [source | {"exclude": ["date"]}]})
     assert (names(suite), suite.warnings) == (["apple"], ())
 
