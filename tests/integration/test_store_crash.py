@@ -76,15 +76,16 @@ def test_a_log_is_whole_up_to_where_its_writer_died(tmp_path: Path, writes: int)
 
 
 def test_readers_beside_a_writer_see_whole_records_only(tmp_path: Path) -> None:
-    path, seen = tmp_path / "preflight.json", set()
+    path, reads, seen = tmp_path / "preflight.json", 0, set()
     with subprocess.Popen(
         [sys.executable, "-c", RECORDS, str(path)], stdout=subprocess.PIPE
     ) as writer:
         assert writer.stdout
         writer.stdout.readline()
         # Reading is faster than a write that is flushed to the disk: go on until writes were met.
-        while len(seen) < 20:
+        while reads < 300 or len(seen) < 20:
             assert writer.poll() is None, "the writer ended"
+            reads += 1
             try:
                 found = read_record(path, Preflight)
             except StoreError as error:
@@ -94,3 +95,4 @@ def test_readers_beside_a_writer_see_whole_records_only(tmp_path: Path) -> None:
             assert len(found.checks) == number % 90 + 1
             seen.add(number)
         writer.kill()
+    assert len(seen) > 1
